@@ -1,0 +1,120 @@
+//! The two ambient inputs, time and chance. Everything else in the house is given what it needs.
+//!
+//! [`Dice`] is a tree of seeds: a branch is named, so one more branch changes no other branch's numbers.
+
+use crate::model::time::Time;
+
+/// Where production and rehearsal differ about what time it is.
+pub trait Clock {
+    fn now(&self) -> Time;
+}
+
+/// The machine's own clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Time {
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+        let now = jiff::Timestamp::now();
+        Time::from(now)
+    }
+}
+
+/// Seeded random numbers (splitmix64): the same seed and branch give the same numbers on every machine.
+#[derive(Debug, Clone)]
+pub struct Dice {
+    seed: u64,
+    state: u64,
+}
+
+impl Dice {
+    pub fn from_seed(seed: u64) -> Self {
+        Self { seed, state: mix(seed ^ 0x9e37_79b9_7f4a_7c15) }
+    }
+
+    /// A child whose numbers depend on this seed and `name` only, not on what was rolled before.
+    pub fn branch(&self, name: &str) -> Dice {
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Dice::from_seed(mix(self.seed ^ hash.rotate_left(17)))
+    }
+
+    /// A child by number: for the n-th instance, operation, run.
+    pub fn branch_number(&self, n: u64) -> Dice {
+        Dice::from_seed(mix(self.seed.wrapping_add(mix(n.wrapping_add(0x5851_f42d_4c95_7f2d)))))
+    }
+
+    pub fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.state)
+    }
+
+    /// Evenly in `0..n`; 0 where `n` is 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        if n == 0 { 0 } else { self.next_u64() % n }
+    }
+
+    /// Evenly in `[0, 1)`.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    /// Standard normal (Box–Muller).
+    pub fn normal(&mut self) -> f64 {
+        let (u, v) = (self.unit().max(f64::MIN_POSITIVE), self.unit());
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    /// Log-normal with this median and σ of the logarithm.
+    pub fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
+        median * (sigma * self.normal()).exp()
+    }
+
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        of.get(self.below(of.len() as u64) as usize)
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_does_not_depend_on_what_was_rolled() {
+        let mut a = Dice::from_seed(7);
+        let before = a.branch("boot").next_u64();
+        a.next_u64();
+        assert_eq!(a.branch("boot").next_u64(), before);
+        assert_ne!(a.branch("delete").next_u64(), before);
+    }
+
+    #[test]
+    fn numbers_stay_in_their_range() {
+        let mut dice = Dice::from_seed(1);
+        for _ in 0..1_000 {
+            assert!(dice.below(7) < 7);
+            let u = dice.unit();
+            assert!((0.0..1.0).contains(&u));
+            assert!(dice.log_normal(45.0, 0.4) > 0.0);
+        }
+        assert_eq!(dice.below(0), 0);
+    }
+}

@@ -1,0 +1,4 @@
+//! Poolkeeper keeps pools of cloud VMs at the right size and on the right model.
+
+pub mod ambient;
+pub mod model;
