@@ -1,0 +1,142 @@
+//! Holds: every reason not to act, with its numbers, what blocks, and when it is looked at again.
+
+use super::time::Time;
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $code:literal;)*) => {
+        /// Why nothing, or less than wanted, is done. The codes are public contract.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum HoldReason {
+            $($(#[doc = $doc])+ $variant,)*
+        }
+
+        impl HoldReason {
+            pub const ALL: &'static [HoldReason] = &[$(HoldReason::$variant,)*];
+
+            pub const fn code(self) -> &'static str {
+                match self {
+                    $(HoldReason::$variant => $code,)*
+                }
+            }
+
+            /// One line for the table of reasons.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(HoldReason::$variant => concat!($($doc),+),)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// First sight, and only the cloud's own flag says that machines are outdated.
+    Adoption = "adoption";
+    /// Surge machines are booting; the ceiling is reached.
+    SurgeBooting = "surgeBooting";
+    /// No more may be removed: the floor is reached.
+    Floor = "floor";
+    /// No more may be created: the ceiling is reached.
+    Ceiling = "ceiling";
+    /// Machines are on their way out.
+    Leaving = "leaving";
+    /// Machines are being updated in place.
+    Updating = "updating";
+    /// A drain was blocked; the machine is back in service until its next try.
+    DrainBlocked = "drainBlocked";
+    /// The ramp waits for what it started to prove itself.
+    Ramp = "ramp";
+    /// A checkpoint waits for machines, its soak, an approval or its gates.
+    Checkpoint = "checkpoint";
+    /// A gate says no.
+    GateFailed = "gateFailed";
+    /// A gate has no verdict.
+    GateUnknown = "gateUnknown";
+    /// A person paused the rollout.
+    Paused = "paused";
+    /// Replacements failed; the rollout stopped.
+    Failing = "failing";
+    /// Outside the allowed windows, or inside a denied one.
+    Window = "window";
+    /// The listing was cut short or machines in it were not seen.
+    ListingIncomplete = "listingIncomplete";
+    /// The read is more than a minute old.
+    ListingStale = "listingStale";
+    /// A raise was sent and its machines were not seen yet.
+    RaisedNotSeen = "raisedNotSeen";
+    /// A raise was sent and has not landed.
+    RaiseNotLanded = "raiseNotLanded";
+    /// The answer to a delete was lost; a complete listing settles it.
+    DeleteInDoubt = "deleteInDoubt";
+    /// The cloud had no capacity; the next try is set.
+    NoCapacity = "noCapacity";
+    /// The quota is spent; the next try is set.
+    Quota = "quota";
+    /// The cloud refused a request; the next try is set.
+    Refused = "refused";
+    /// Capacity is above what lives and nothing is on its way.
+    Drift = "drift";
+    /// A machine does not finish deleting.
+    StuckDelete = "stuckDelete";
+    /// Too many machines that had served failed at once; repair stopped itself.
+    Breaker = "breaker";
+    /// More than half of the pool could not be seen, or turned unready within a minute.
+    HealthBlind = "healthBlind";
+    /// The size fell too far at once, or there is surplus at first sight, and nobody confirmed it.
+    ScaleDownUnconfirmed = "scaleDownUnconfirmed";
+    /// As many were removed for surplus within the hour as the brake allows.
+    Brake = "brake";
+    /// Somebody else changes the capacity of a pool that owns its size.
+    TwoWriters = "twoWriters";
+    /// The set's version does not protect a raise from another writer.
+    UnsafeRaise = "unsafeRaise";
+    /// Machines are held or protected.
+    Kept = "kept";
+    /// The revision of machines is not known.
+    RevisionUnknown = "revisionUnknown";
+    /// The model in the set was written and not seen yet.
+    WaitingForModel = "waitingForModel";
+    /// Machines would come up on a revision that is not proven.
+    ModelUnproven = "modelUnproven";
+    /// A person must put the last good model back.
+    RestoreModel = "restoreModel";
+    /// Too many models are referenced by machines of the set.
+    TooManyModels = "tooManyModels";
+    /// The same revision was rolled out within the hour already.
+    HotLoop = "hotLoop";
+    /// No progress for too long.
+    Stalled = "stalled";
+    /// Every machine is done; gates are watched.
+    Baking = "baking";
+    /// After an abort machines of two revisions are left.
+    Mixed = "mixed";
+    /// Native upgrade, repair or scale features of the cloud are on.
+    Natives = "natives";
+    /// Only machines that an operator names are replaced.
+    OnDelete = "onDelete";
+    /// Updates in place came back on the wrong revision.
+    UpdateFailed = "updateFailed";
+    /// The last available machine waits for another.
+    LastAvailable = "lastAvailable";
+    /// Failed machines are repaired a few at a time.
+    RepairInTurn = "repairInTurn";
+    /// A failed or unready machine is given time to recover.
+    Grace = "grace";
+    /// The plan broke a law; the pool froze itself.
+    Law = "law";
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    pub reason: HoldReason,
+    /// Which law, where the reason is a broken law.
+    pub law: Option<u8>,
+    pub say: Box<str>,
+    pub numbers: Vec<(&'static str, i64)>,
+    /// Machines, gates or fields that block.
+    pub blockers: Vec<Box<str>>,
+    /// Looked at again no later than this.
+    pub recheck: Time,
+    /// What a person can do about it.
+    pub verb: Option<&'static str>,
+}

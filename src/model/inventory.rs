@@ -1,0 +1,101 @@
+//! What one look at the cloud showed, and what it could not show.
+
+use std::collections::BTreeMap;
+
+use super::ids::{Etag, InstanceId, NodeName, Revision, VmId, Zone};
+use super::machine::{Condition, Evidence, Protection};
+use super::time::Time;
+
+/// Something we may know, may know to be absent, or could not see. There is no number that means "unknown".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen<T> {
+    Present { value: T, at: Time },
+    Absent { at: Time },
+    Unknown { since: Time, gap: Gap },
+}
+
+/// A part of the picture that is missing, and why. Machines inside a gap are waited for, never disrupted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    pub what: Box<str>,
+    pub why: Box<str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Orchestration {
+    Uniform,
+    Flexible,
+}
+
+/// Something of the cloud's own that changes the pool beside us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Native {
+    RollingUpgrade,
+    AutoOsUpgrade,
+    AutomaticRepairs,
+    Autoscale,
+    Overprovision,
+}
+
+/// An operation on the scale set begun by somebody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Busy {
+    pub operation: Box<str>,
+    pub since: Time,
+}
+
+/// Model fields that a pool may own and write.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelFields {
+    pub image: Option<Box<str>>,
+    pub vm_size: Option<Box<str>>,
+    pub tags: BTreeMap<Box<str>, Box<str>>,
+}
+
+/// The scale set as one read showed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetSeen {
+    /// Fingerprint of the model now.
+    pub revision: Revision,
+    pub capacity: u32,
+    /// `None`: this API version gives none.
+    pub etag: Option<Etag>,
+    pub orchestration: Orchestration,
+    /// Empty: regional.
+    pub zones: Vec<Zone>,
+    /// When the successful read began.
+    pub read_at: Time,
+    /// False: the listing was cut short.
+    pub complete: bool,
+    pub busy: Option<Busy>,
+    pub natives: Vec<Native>,
+    pub vm_size: Option<Box<str>>,
+    pub model: Option<ModelFields>,
+}
+
+/// One row of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    pub id: InstanceId,
+    pub vm: Option<VmId>,
+    pub zone: Option<Zone>,
+    pub created: Time,
+    /// Start of the present disk where the cloud tells it.
+    pub imaged: Option<Time>,
+    pub revision: Option<Revision>,
+    pub evidence: Evidence,
+    pub condition: Condition,
+    /// Since when, where the source tells it.
+    pub since: Option<Time>,
+    pub protection: Protection,
+    pub workloads: u32,
+    pub node: Option<NodeName>,
+}
+
+/// One look: the set, its instances, and the gaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inventory {
+    pub set: SetSeen,
+    pub instances: Vec<Instance>,
+    pub gaps: Vec<Gap>,
+}

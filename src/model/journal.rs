@@ -1,0 +1,251 @@
+//! The journal: what we meant to do, what we asked, and what came of it. The doubt is written before a call and the
+//! truth after it; an entry's phase is the fold of its events through one table of legal moves, so recovery is replay.
+
+use std::fmt;
+
+use super::action::{Action, Verb};
+use super::ids::{EntryId, Epoch, Key, Zone};
+use super::time::Time;
+
+/// How the cloud (or the cluster) refused. Classified once, where it was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    Throttled,
+    NoCapacity,
+    Quota,
+    Conflict,
+    Preempted,
+    /// On a delete this is success.
+    Gone,
+    Forbidden,
+    Invalid,
+    /// It may have happened, or not. Settled by a fresh look, never by asking again.
+    Unclear,
+}
+
+impl Refusal {
+    pub const ALL: [Refusal; 9] = [
+        Refusal::Throttled,
+        Refusal::NoCapacity,
+        Refusal::Quota,
+        Refusal::Conflict,
+        Refusal::Preempted,
+        Refusal::Gone,
+        Refusal::Forbidden,
+        Refusal::Invalid,
+        Refusal::Unclear,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Refusal::Throttled => "throttled",
+            Refusal::NoCapacity => "noCapacity",
+            Refusal::Quota => "quota",
+            Refusal::Conflict => "conflict",
+            Refusal::Preempted => "preempted",
+            Refusal::Gone => "gone",
+            Refusal::Forbidden => "forbidden",
+            Refusal::Invalid => "invalid",
+            Refusal::Unclear => "unclear",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub refusal: Refusal,
+    pub code: Option<Box<str>>,
+    pub zone: Option<Zone>,
+    /// Not before this time again, where the other side said so.
+    pub retry_at: Option<Time>,
+}
+
+impl Refused {
+    pub fn plain(refusal: Refusal) -> Self {
+        Self { refusal, code: None, zone: None, retry_at: None }
+    }
+}
+
+/// The truth about an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    Refused(Refused),
+    /// Some machines of a batch ended otherwise than the rest (`None`: done).
+    Mixed(Vec<(Key, Option<Refused>)>),
+    /// Never sent: its read grew too old, or what it rested on changed.
+    Withdrawn,
+}
+
+/// Where a long operation can be asked about. Signed, so it is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Operation(Box<str>);
+
+impl Operation {
+    pub fn new(address: impl AsRef<str>) -> Self {
+        Self(address.as_ref().into())
+    }
+
+    /// For the one who polls it, and for nobody else.
+    pub fn address(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Operation(…)")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// Written, not sent.
+    Intended,
+    /// About to be sent, or sent and not answered: after a crash, ask the world.
+    Asking {
+        at: Time,
+    },
+    /// Accepted; goes on in the cloud.
+    Accepted {
+        at: Time,
+        operation: Option<Operation>,
+    },
+    /// The answer was lost. Only a complete listing begun later settles it.
+    Doubtful {
+        at: Time,
+    },
+    Ended {
+        at: Time,
+        accepted: Option<Time>,
+        outcome: Outcome,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    Asking,
+    Accepted(Option<Operation>),
+    Lost,
+    Ended(Outcome),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("entry {entry}: {event} is no legal move from {phase}")]
+pub struct IllegalMove {
+    pub entry: EntryId,
+    pub phase: &'static str,
+    pub event: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub id: EntryId,
+    pub epoch: Epoch,
+    /// When the intent was written.
+    pub written: Time,
+    /// Start of the read it rests on.
+    pub read_at: Time,
+    pub action: Action,
+    pub phase: Phase,
+}
+
+impl Phase {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Phase::Intended => "intended",
+            Phase::Asking { .. } => "asking",
+            Phase::Accepted { .. } => "accepted",
+            Phase::Doubtful { .. } => "doubtful",
+            Phase::Ended { .. } => "ended",
+        }
+    }
+}
+
+impl Event {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Event::Asking => "asking",
+            Event::Accepted(_) => "accepted",
+            Event::Lost => "lost",
+            Event::Ended(_) => "ended",
+        }
+    }
+}
+
+impl Entry {
+    /// Fold one event; the only way an entry moves.
+    pub fn apply(&mut self, event: Event, at: Time) -> Result<(), IllegalMove> {
+        let next = match (&self.phase, event) {
+            (Phase::Intended, Event::Asking) => Phase::Asking { at },
+            (Phase::Asking { .. }, Event::Accepted(operation)) => Phase::Accepted { at, operation },
+            (Phase::Asking { .. }, Event::Lost) => Phase::Doubtful { at },
+            // An intent may only be withdrawn; what was asked may end in any way; a doubt is ended by a fresh look.
+            (Phase::Intended, Event::Ended(Outcome::Withdrawn)) => {
+                Phase::Ended { at, accepted: None, outcome: Outcome::Withdrawn }
+            }
+            (Phase::Asking { .. } | Phase::Doubtful { .. }, Event::Ended(outcome)) => {
+                Phase::Ended { at, accepted: None, outcome }
+            }
+            (Phase::Accepted { at: accepted, .. }, Event::Ended(outcome)) => {
+                Phase::Ended { at, accepted: Some(*accepted), outcome }
+            }
+            (phase, event) => {
+                let (phase, event) = (phase.name(), event.name());
+                return Err(IllegalMove { entry: self.id.clone(), phase, event });
+            }
+        };
+        self.phase = next;
+        Ok(())
+    }
+
+    pub const fn verb(&self) -> Verb {
+        self.action.verb()
+    }
+
+    pub const fn is_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended { .. })
+    }
+
+    pub fn outcome(&self) -> Option<(Time, &Outcome)> {
+        match &self.phase {
+            Phase::Ended { at, outcome, .. } => Some((*at, outcome)),
+            _ => None,
+        }
+    }
+
+    /// When the cloud accepted it, if it did.
+    pub const fn accepted(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Accepted { at, .. } => Some(*at),
+            Phase::Ended { accepted, .. } => *accepted,
+            _ => None,
+        }
+    }
+
+    /// The last moment that may have changed the world: what was read before it began does not show it.
+    pub const fn last_answer(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Intended => None,
+            Phase::Asking { at } | Phase::Accepted { at, .. } | Phase::Doubtful { at } => Some(*at),
+            Phase::Ended { at, accepted, .. } => match accepted {
+                Some(accepted) => Some(*accepted),
+                None => Some(*at),
+            },
+        }
+    }
+
+    /// How it ended for one machine of the batch; `None` while it goes on.
+    pub fn outcome_for(&self, key: &Key) -> Option<Result<(), Refused>> {
+        let (_, outcome) = self.outcome()?;
+        Some(match outcome {
+            Outcome::Done => Ok(()),
+            Outcome::Refused(refused) => Err(refused.clone()),
+            Outcome::Withdrawn => Err(Refused::plain(Refusal::Conflict)),
+            Outcome::Mixed(each) => match each.iter().find(|(k, _)| k == key) {
+                Some((_, Some(refused))) => Err(refused.clone()),
+                _ => Ok(()),
+            },
+        })
+    }
+}

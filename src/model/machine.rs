@@ -1,0 +1,167 @@
+//! A machine: our record of one instance.
+
+use super::ids::{InstanceId, Key, NodeName, Revision, VmId, Zone};
+use super::time::{Span, Time};
+
+/// What was seen of the machine. `Unknown` means that *we* could not see it, never that it is ill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Condition {
+    Provisioning,
+    Ready,
+    Unready,
+    Failed,
+    /// The cloud is taking it away, whoever asked.
+    Deleting,
+    /// Evicted or deallocated, not by us.
+    Stopped,
+    Unknown,
+}
+
+/// What we are doing with it. Only the planner changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lifecycle {
+    InService,
+    CutOff,
+    Standby,
+    Draining,
+    Drained,
+    Updating,
+    Deleting,
+}
+
+/// What says which revision a machine is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Evidence {
+    Model,
+    Stamp,
+    /// The cloud's own flag: it decides nothing by itself.
+    Advisory,
+}
+
+/// Protection set on the instance in the cloud. Both kinds stop every removal by us, `All` also in-place updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protection {
+    None,
+    ScaleIn,
+    All,
+}
+
+/// Somebody asked for this machine to go. It is replaced, not only removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeleteRequest {
+    pub by: Box<str>,
+    pub why: Box<str>,
+    /// Accept the loss: the floor does not protect it.
+    pub now: bool,
+}
+
+/// Somebody asked that this machine is never acted on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineHold {
+    pub by: Box<str>,
+    pub why: Box<str>,
+}
+
+/// Rare marks, kept apart so that a plain record stays small.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Marks {
+    pub delete: Option<DeleteRequest>,
+    pub hold: Option<MachineHold>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    pub id: InstanceId,
+    pub vm: Option<VmId>,
+    pub zone: Option<Zone>,
+    pub created: Time,
+    /// Start of the present disk: birth or last re-image. Age and order count from it.
+    pub imaged: Time,
+    /// When we first saw it listed, by our clock.
+    pub first_seen: Time,
+    /// `None`: not known, and then never outdated.
+    pub revision: Option<Revision>,
+    pub evidence: Evidence,
+    pub condition: Condition,
+    /// Since when it has this condition.
+    pub since: Time,
+    pub ever_available: bool,
+    pub lifecycle: Lifecycle,
+    pub lifecycle_since: Time,
+    pub protection: Protection,
+    /// Complete listings in a row that lacked it.
+    pub missed: u8,
+    /// What removing it disrupts: movable pods.
+    pub workloads: u32,
+    pub node: Option<NodeName>,
+    pub marks: Option<Box<Marks>>,
+}
+
+impl Machine {
+    /// A plain machine as first seen; the rest is set by who knows more.
+    pub fn new(id: InstanceId, vm: Option<VmId>, created: Time, condition: Condition) -> Self {
+        Self {
+            id,
+            vm,
+            zone: None,
+            created,
+            imaged: created,
+            first_seen: created,
+            revision: None,
+            evidence: Evidence::Model,
+            condition,
+            since: created,
+            ever_available: condition != Condition::Provisioning,
+            lifecycle: Lifecycle::InService,
+            lifecycle_since: created,
+            protection: Protection::None,
+            missed: 0,
+            workloads: 0,
+            node: None,
+            marks: None,
+        }
+    }
+
+    /// Identity that is never used again.
+    pub fn key(&self) -> Key {
+        identity(&self.id, self.vm.as_ref(), self.created)
+    }
+
+    /// The order in which machines are listed everywhere.
+    pub fn listing_order(&self, other: &Machine) -> std::cmp::Ordering {
+        (self.created, &self.vm, &self.id).cmp(&(other.created, &other.vm, &other.id))
+    }
+
+    pub fn delete_request(&self) -> Option<&DeleteRequest> {
+        self.marks.as_ref().and_then(|marks| marks.delete.as_ref())
+    }
+
+    pub fn hold(&self) -> Option<&MachineHold> {
+        self.marks.as_ref().and_then(|marks| marks.hold.as_ref())
+    }
+
+    /// Held by a person or protected in the cloud: never removed by us.
+    pub fn is_kept_by_people(&self) -> bool {
+        self.protection != Protection::None || self.hold().is_some()
+    }
+
+    /// Ready for at least `min_ready`, and nothing of ours in its way.
+    pub fn is_available(&self, min_ready: Span, now: Time) -> bool {
+        self.condition == Condition::Ready
+            && self.lifecycle == Lifecycle::InService
+            && now.since(self.since) >= min_ready
+    }
+
+    /// Something must be drained before this machine may go.
+    pub fn needs_drain(&self) -> bool {
+        self.node.is_some()
+    }
+}
+
+/// The key of a machine known by these three.
+pub fn identity(id: &InstanceId, vm: Option<&VmId>, created: Time) -> Key {
+    match vm {
+        Some(vm) => Key::new(vm.as_str()),
+        None => Key::new(format!("{id}@{}", created.millis())),
+    }
+}

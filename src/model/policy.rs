@@ -1,0 +1,313 @@
+//! What people want of a pool. A [`Policy`] exists only if it makes sense: [`Policy::build`] names every fault at once.
+
+use std::ops::Deref;
+
+use super::calendar::{Schedule, Windows};
+use super::ids::{PoolName, ScaleSetId};
+use super::inventory::ModelFields;
+use super::quantity::Quantity;
+use super::time::Span;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The pool file says how many.
+    Pool,
+    /// Somebody else writes the scale set's capacity.
+    ScaleSet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Replace,
+    /// In place.
+    Reimage,
+    /// Only what an operator marks.
+    OnDelete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Oldest,
+    Newest,
+    Random,
+}
+
+/// How many may be on their way to an unproven revision: `first`, then `factor` times as many after each proven stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ramp {
+    pub first: u32,
+    pub factor: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    Pause,
+    Rollback,
+    Continue,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub at: Quantity,
+    pub soak: Span,
+    pub approval: bool,
+    pub gates: Vec<Box<str>>,
+}
+
+/// What a roll back may do where others own the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rollback {
+    Pause,
+    WriteModel,
+}
+
+/// Where the health of a machine comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    Auto,
+    Node,
+    ApplicationHealth,
+    Provisioning,
+}
+
+/// What to do when advisory evidence says "outdated" at first sight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adopt {
+    Hold,
+    Roll,
+}
+
+/// What to do when the cloud's own upgrade, repair or scale features are on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Natives {
+    Refuse,
+    Warn,
+}
+
+/// What to do with a big fall of the size that no verb named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unconfirmed {
+    Hold,
+    Allow,
+}
+
+/// The image a pool wants in the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Image {
+    Exact(Box<str>),
+    /// The newest version of a gallery image; which one it is comes in as a fact.
+    Follow(Box<str>),
+}
+
+/// The model fields that the pool owns and writes. Empty: somebody else owns the model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnedModel {
+    pub image: Option<Image>,
+    pub fields: ModelFields,
+}
+
+impl OwnedModel {
+    pub fn is_empty(&self) -> bool {
+        self.image.is_none() && self.fields == ModelFields::default()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutPolicy {
+    pub method: Method,
+    pub max_surge: Quantity,
+    pub max_unavailable: Quantity,
+    /// `None`: oldest first, after fewest workloads. Written in the file it comes before workloads.
+    pub order: Option<Order>,
+    pub min_ready: Span,
+    pub ramp: Option<Ramp>,
+    pub readiness_deadline: Span,
+    pub progress_deadline: Span,
+    pub on_failure: OnFailure,
+    pub failure_threshold: Quantity,
+    pub checkpoints: Vec<Checkpoint>,
+    pub bake: Span,
+    pub max_age: Option<Span>,
+    pub coalesce: Span,
+    pub rollback: Rollback,
+    pub schedule: Vec<Schedule>,
+    pub count_deleting: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repair {
+    pub after: Span,
+    pub window: Span,
+    pub max_at_once: u32,
+    /// Percent of D that may fail within `window` before repair stops itself; never fewer than one machine.
+    pub breaker_percent: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deletion {
+    pub force: bool,
+    pub deadline: Span,
+}
+
+/// A policy as written, not yet checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    pub name: PoolName,
+    pub scale_set: ScaleSetId,
+    pub owner: Owner,
+    /// How many machines, where the pool owns it.
+    pub count: u32,
+    pub model: OwnedModel,
+    pub rollout: RolloutPolicy,
+    pub windows: Windows,
+    pub health: Health,
+    pub adopt: Adopt,
+    pub natives: Natives,
+    pub repair: Repair,
+    pub deletion: Deletion,
+    pub unconfirmed: Unconfirmed,
+}
+
+impl Draft {
+    /// Everything the file may leave out.
+    pub fn with_defaults(name: PoolName, scale_set: ScaleSetId) -> Self {
+        Self {
+            name,
+            scale_set,
+            owner: Owner::Pool,
+            count: 0,
+            model: OwnedModel::default(),
+            rollout: RolloutPolicy {
+                method: Method::Replace,
+                max_surge: Quantity::Count(1),
+                max_unavailable: Quantity::Count(0),
+                order: None,
+                min_ready: Span::seconds(60),
+                ramp: Some(Ramp { first: 1, factor: 2 }),
+                readiness_deadline: Span::minutes(20),
+                progress_deadline: Span::hours(1),
+                on_failure: OnFailure::Pause,
+                failure_threshold: Quantity::Count(2),
+                checkpoints: Vec::new(),
+                bake: Span::ZERO,
+                max_age: None,
+                coalesce: Span::seconds(5),
+                rollback: Rollback::Pause,
+                schedule: Vec::new(),
+                count_deleting: true,
+            },
+            windows: Windows::default(),
+            health: Health::Auto,
+            adopt: Adopt::Hold,
+            natives: Natives::Refuse,
+            repair: Repair {
+                after: Span::minutes(10),
+                window: Span::hours(1),
+                max_at_once: 1,
+                breaker_percent: 40,
+            },
+            deletion: Deletion { force: false, deadline: Span::minutes(30) },
+            unconfirmed: Unconfirmed::Hold,
+        }
+    }
+}
+
+/// Why a draft is refused, and under which key of the pool file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {say}")]
+pub struct Fault {
+    pub key: &'static str,
+    pub say: Box<str>,
+}
+
+/// A checked policy. Read it like a [`Draft`]; it cannot be changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy(Draft);
+
+impl Deref for Policy {
+    type Target = Draft;
+
+    fn deref(&self) -> &Draft {
+        &self.0
+    }
+}
+
+impl Policy {
+    pub fn build(draft: Draft) -> Result<Policy, Vec<Fault>> {
+        let faults: Vec<Fault> = CHECKS.iter().filter_map(|check| check(&draft)).collect();
+        if faults.is_empty() { Ok(Policy(draft)) } else { Err(faults) }
+    }
+}
+
+fn fault(key: &'static str, say: impl Into<Box<str>>) -> Option<Fault> {
+    Some(Fault { key, say: say.into() })
+}
+
+const CHECKS: &[fn(&Draft) -> Option<Fault>] = &[
+    |d| {
+        let zero = |q: &Quantity| q.is_zero_literal();
+        if zero(&d.rollout.max_surge) && zero(&d.rollout.max_unavailable) {
+            return fault(
+                "rollout.maxUnavailable",
+                "maxSurge and maxUnavailable are both zero, so nothing could ever be replaced; give one of them at least 1",
+            );
+        }
+        None
+    },
+    |d| {
+        if d.rollout.min_ready >= d.rollout.readiness_deadline {
+            return fault(
+                "rollout.readinessDeadline",
+                "must be longer than rollout.minReady, or every new machine would fail",
+            );
+        }
+        None
+    },
+    |d| match d.rollout.ramp {
+        Some(ramp) if ramp.first == 0 => fault("rollout.ramp.first", "must be at least 1"),
+        Some(ramp) if ramp.factor < 2 => {
+            fault("rollout.ramp.factor", "must be at least 2; write `ramp: off` for no ramp")
+        }
+        _ => None,
+    },
+    |d| {
+        if d.rollout.failure_threshold.is_zero_literal() {
+            return fault("rollout.failureThreshold", "must be at least 1, or 1%");
+        }
+        None
+    },
+    |d| {
+        if d.rollout.checkpoints.iter().any(|c| c.at.is_zero_literal()) {
+            return fault("rollout.checkpoints", "`at` must be at least 1, or 1%");
+        }
+        None
+    },
+    |d| {
+        if d.rollout.max_age.is_some_and(|age| age < Span::hours(1)) {
+            return fault("rollout.maxAge", "must be at least 1h; write `off` to disable it");
+        }
+        None
+    },
+    |d| {
+        if d.repair.max_at_once == 0 {
+            return fault("repair.maxAtOnce", "must be at least 1");
+        }
+        None
+    },
+    |d| {
+        if d.rollout.coalesce > Span::minutes(1) {
+            return fault(
+                "rollout.coalesce",
+                "must be at most 1m: an action may rest on a read of at most a minute ago",
+            );
+        }
+        None
+    },
+    |d| {
+        let follows = matches!(d.model.image, Some(Image::Follow(_)));
+        if follows && d.model.fields.image.is_some() {
+            return fault("model.image", "name a version, or a gallery image to follow, not both");
+        }
+        None
+    },
+];
