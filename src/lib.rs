@@ -1,4 +1,5 @@
 //! Poolkeeper keeps pools of cloud VMs at the right size and on the right model.
 
 pub mod ambient;
+pub mod judge;
 pub mod model;
