@@ -3,4 +3,5 @@
 //! Never here: input or output, a clock, dice, async, wire formats, another room.
 //! Begin with [`machine`] and [`action`]; [`plan`] names what the planner reads and answers.
 
+pub mod calendar;
 pub mod time;
