@@ -4,4 +4,5 @@
 //! Begin with [`machine`] and [`action`]; [`plan`] names what the planner reads and answers.
 
 pub mod calendar;
+pub mod quantity;
 pub mod time;
