@@ -122,6 +122,9 @@ fn windows_longer_than_their_period_join() {
             "{pattern} {lasts} {place}"
         );
     }
+    // An hour comes twice between two firings of one day.
+    let early = [recurring("0 0-3 * * sun", "1h", "Europe/Berlin")];
+    assert_eq!(at(&early, &[], "2026-10-24T22:30:00Z"), open("2026-10-25T01:00:00Z"));
     let by_turns = [recurring("0 0 * * *", "12h", "UTC"), recurring("0 12 * * *", "12h", "UTC")];
     assert_eq!(at(&by_turns, &[], "2026-06-01T10:30:00Z"), open("never"));
 }
