@@ -3,6 +3,16 @@
 //! Never here: input or output, a clock, dice, async, wire formats, another room.
 //! Begin with [`machine`] and [`action`]; [`plan`] names what the planner reads and answers.
 
+pub mod action;
+pub mod budget;
 pub mod calendar;
+pub mod ids;
+pub mod inventory;
+pub mod journal;
+pub mod machine;
+pub mod plan;
+pub mod policy;
 pub mod quantity;
+pub mod revision;
+pub mod rollout;
 pub mod time;
