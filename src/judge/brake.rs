@@ -10,7 +10,7 @@ use crate::model::action::{Because, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Refusal};
 use crate::model::policy::{Owner, Unconfirmed};
-use crate::model::rollout::{Desired, PoolState};
+use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
 /// The brake counts what left within this time.
@@ -30,7 +30,7 @@ pub(super) fn before(scene: &Scene, notes: &mut Notes) {
         aim.target.because == Because::Surplus && look.standing != Standing::Leaving
     });
     let mut new: Vec<Key> = surplus.map(|(aim, _, _)| aim.target.key()).collect();
-    if new.is_empty() || confirmed_now(scene) {
+    if new.is_empty() || confirmed(scene) {
         return;
     }
     let agreed = |state: &PoolState| state.surplus_confirmed;
@@ -40,10 +40,6 @@ pub(super) fn before(scene: &Scene, notes: &mut Notes) {
     }
     let since = scene.at.minus(BRAKE_LOOKS_BACK);
     let start = start_of_hour(scene, since);
-    let sizes = [case.before.map(|before| &before.desired), Some(&case.planned.state.desired)];
-    if sizes.into_iter().flatten().any(|size| confirmed(size, since, start)) {
-        return;
-    }
     let earlier = taken(case.journal);
     new.retain(|key| !earlier.contains_key(key));
     let recent = earlier.values().filter(|at| **at > since).count();
@@ -54,20 +50,18 @@ pub(super) fn before(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// The policy allows it, or a verb was honoured by this plan while there was something to confirm.
-pub(super) fn confirmed_now(scene: &Scene) -> bool {
+/// The policy allows it, a verb was honoured by this plan while there was something to confirm, or a person's word is
+/// less than an hour old.
+pub(super) fn confirmed(scene: &Scene) -> bool {
+    let case = scene.case;
     let waited = |b: &PoolState| !b.surplus_confirmed || b.desired.waiting.is_some();
-    let verb = heard(scene) && scene.case.before.is_none_or(waited);
-    verb || scene.case.policy.unconfirmed == Unconfirmed::Allow
+    let verb = heard(scene) && case.before.is_none_or(waited);
+    let since = scene.at.minus(BRAKE_LOOKS_BACK);
+    let word = case.planned.state.desired.confirmed.is_some_and(|at| at >= since);
+    verb || word || case.policy.unconfirmed == Unconfirmed::Allow
 }
 
-/// A big fall is in force within the hour: that cannot be without a person's word, see [`fall`].
-pub(super) fn confirmed(size: &Desired, since: Time, start: i64) -> bool {
-    let falls = size.falls.iter().filter(|fall| fall.at > since);
-    let fallen: i64 = falls.map(|fall| i64::from(fall.from) - i64::from(fall.to)).sum();
-    fallen > limit(start)
-}
-
+/// The highest size that was in force within the hour.
 fn start_of_hour(scene: &Scene, since: Time) -> i64 {
     let sizes = [scene.case.before.map(|b| &b.desired), Some(&scene.case.planned.state.desired)];
     let falls = sizes.iter().flatten().flat_map(|size| &size.falls);
@@ -76,24 +70,23 @@ fn start_of_hour(scene: &Scene, since: Time) -> i64 {
     falls.max().unwrap_or(0).max(before).max(scene.desired)
 }
 
-/// The size itself falls no faster than the brake, unless a verb or the policy said so.
+/// The size itself falls no faster than the brake, unless a verb or the policy said so; and a person's word is written
+/// down only when one spoke.
 fn fall(scene: &Scene, notes: &mut Notes) {
     let case = scene.case;
+    let word = |state: &PoolState| state.desired.confirmed;
+    let new_word = word(&case.planned.state).filter(|at| case.before.and_then(word) != Some(*at));
+    if new_word.is_some() && !heard(scene) {
+        notes.add(12, "a confirmation is written down that nobody gave", Vec::new());
+    }
     let Some(before) = case.before else { return };
     let was = i64::from(before.desired.count);
-    let free = case.policy.owner == Owner::ScaleSet
-        || case.policy.unconfirmed == Unconfirmed::Allow
-        || heard(scene);
+    let free = case.policy.owner == Owner::ScaleSet || heard(scene) || confirmed(scene);
     if free || scene.desired >= was {
         return;
     }
-    let since = scene.at.minus(BRAKE_LOOKS_BACK);
-    let falls = before.desired.falls.iter().filter(|fall| fall.at > since);
-    let start = falls.clone().map(|fall| i64::from(fall.from)).max().unwrap_or(0).max(was);
-    let earlier: i64 = falls.map(|fall| i64::from(fall.from) - i64::from(fall.to)).sum();
-    // What a person confirmed within the hour is behind us: only what came after it adds up.
-    let (start, earlier) = if earlier > limit(start) { (was, 0) } else { (start, earlier) };
-    let fallen = earlier.max(0) + was - scene.desired;
+    let start = start_of_hour(scene, scene.at.minus(BRAKE_LOOKS_BACK));
+    let fallen = start - scene.desired;
     if fallen > limit(start) {
         let say = format!("the size falls by {fallen} of {start} within an hour, unconfirmed");
         notes.add(12, say, Vec::new());

@@ -220,13 +220,20 @@ impl Look {
 /// S and U from their spellings: surge rounds up, unavailable down and never above D; where both come out as nothing,
 /// one may be unavailable, or nothing could ever be replaced.
 fn budget(policy: &Policy, desired: i64) -> (i64, i64) {
-    let part = |spelled: Quantity, up: i64| match spelled {
-        Quantity::Count(n) => i64::from(n),
-        Quantity::Percent(p) => (desired * i64::from(p) + up) / 100,
-    };
-    let surge = part(policy.rollout.max_surge, 99);
-    let unavailable = part(policy.rollout.max_unavailable, 0).min(desired);
+    let surge = part(policy.rollout.max_surge, desired, 99);
+    let unavailable = part(policy.rollout.max_unavailable, desired, 0).min(desired);
     if surge == 0 && unavailable == 0 && desired > 0 { (0, 1) } else { (surge, unavailable) }
+}
+
+/// A number of machines as people spelled it, or so many of each hundred of `whole`; `up` is 99 to round up, 0 to
+/// round down.
+pub(super) fn part(spelled: Quantity, whole: i64, up: i64) -> i64 {
+    let text = spelled.to_string();
+    let number = |digits: &str| digits.parse::<i64>().unwrap_or(0);
+    match text.strip_suffix('%') {
+        Some(percent) => (whole * number(percent) + up) / 100,
+        None => number(&text),
+    }
 }
 
 fn aims<'a>(case: &Case<'a>) -> Vec<Aim<'a>> {
@@ -286,7 +293,8 @@ struct Age<'a> {
     before: Option<Time>,
     /// Disks that started before this may be counted as over age: ages are bunched.
     maybe_before: Option<Time>,
-    advisory_waits: bool,
+    /// The cloud's own flag counts for machines born before this, once it counts at all.
+    flag_before: Option<Time>,
 }
 
 impl<'a> Age<'a> {
@@ -302,7 +310,7 @@ impl<'a> Age<'a> {
             target: target(case),
             before: limit.max(state.refresh_before).filter(|_| state.rollout.is_some()),
             maybe_before: soon.max(state.refresh_before),
-            advisory_waits: state.advisory_held,
+            flag_before: state.advisory_before.filter(|_| !state.advisory_held),
         }
     }
 }
@@ -331,10 +339,11 @@ fn look(
     let off_target = age.target.is_some_and(off);
     let named = machine.delete_request().is_some();
     let older = |limit: Option<Time>| limit.is_some_and(|limit| machine.imaged < limit);
-    let advisory = machine.evidence == Evidence::Advisory && age.advisory_waits;
+    let believed = machine.evidence != Evidence::Advisory
+        || age.flag_before.is_some_and(|before| machine.created < before);
     let held = machine.protection != Protection::None || machine.hold().is_some();
     let unasked = policy.rollout.method == Method::OnDelete && !named;
-    let outdated = (off_target && !advisory) || named || older(age.before);
+    let outdated = (off_target && believed) || named || older(age.before);
     Look {
         standing: standing(machine, found, policy, at),
         found,

@@ -2,12 +2,11 @@
 //! opened without cause.
 
 use super::Notes;
-use super::facts::{Aim, Hit, Look, Scene, Standing};
+use super::facts::{Aim, Hit, Look, Scene, Standing, part};
 use crate::model::action::{Because, Verb};
 use crate::model::machine::{Evidence, Machine};
 use crate::model::plan::Verdict;
 use crate::model::policy::{Adopt, Checkpoint, Method};
-use crate::model::quantity::Quantity;
 use crate::model::rollout::{Cause, PoolState, Rollout, Stage};
 
 /// Open, agreed, not paused, not failing, inside its window.
@@ -131,10 +130,7 @@ fn governed(rollout: &Rollout) -> bool {
 }
 
 fn reached_at(checkpoint: &Checkpoint, rollout: &Rollout) -> i64 {
-    match checkpoint.at {
-        Quantity::Count(n) => i64::from(n),
-        Quantity::Percent(p) => (i64::from(rollout.covered) * i64::from(p) + 99) / 100,
-    }
+    part(checkpoint.at, i64::from(rollout.covered), 99)
 }
 
 /// A stopped rollout goes on, and a checkpoint is passed, only with cause.

@@ -190,8 +190,7 @@ impl Brake {
             self.sizes.push_back((scene.at, scene.desired));
         }
         let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(scene.desired);
-        let in_force = brake::confirmed(&scene.case.planned.state.desired, since, start);
-        if brake::confirmed_now(scene) || in_force {
+        if brake::confirmed(scene) {
             self.confirmed = Some(scene.at);
         }
         let surplus = |because| because == Some(Because::Surplus);
