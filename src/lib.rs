@@ -3,3 +3,4 @@
 pub mod ambient;
 pub mod model;
 pub mod plan;
+pub mod world;
