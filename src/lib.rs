@@ -1,6 +1,7 @@
 //! Poolkeeper keeps pools of cloud VMs at the right size and on the right model.
 
 pub mod ambient;
+pub mod judge;
 pub mod model;
 pub mod plan;
 pub mod world;
