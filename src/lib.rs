@@ -2,3 +2,4 @@
 
 pub mod ambient;
 pub mod model;
+pub mod observe;
