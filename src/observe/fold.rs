@@ -296,12 +296,11 @@ impl<'a> Tombs<'a> {
             return None;
         }
         let born;
-        let key = match &machine.vm {
-            Some(vm) => vm.as_str(),
-            None => {
-                born = identity(&machine.id, None, machine.created);
-                born.as_str()
-            }
+        let key = if let Some(vm) = &machine.vm {
+            vm.as_str()
+        } else {
+            born = identity(&machine.id, None, machine.created);
+            born.as_str()
         };
         let all = self.all;
         let index = self.by_hash.get_or_insert_with(|| {

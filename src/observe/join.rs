@@ -117,14 +117,9 @@ impl Joined {
         new || old
     }
 
-    /// Rows and records left over, where at least one side shows no vmId.
+    /// Rows left over, where at least one side shows no vmId.
     fn merge_by_birth(&mut self, records: &[Machine], rows: &[Instance]) {
-        let left = hashes(
-            records
-                .iter()
-                .zip(&self.records)
-                .map(|(m, row)| row.is_none().then(|| birth(m.id.as_str(), m.created.millis()))),
-        );
+        let left = hashes(records.iter().map(|m| Some(birth(m.id.as_str(), m.created.millis()))));
         let right =
             hashes(rows.iter().zip(&self.rows).map(|(r, met)| {
                 (*met == Met::New).then(|| birth(r.id.as_str(), r.created.millis()))

@@ -230,18 +230,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn a_thousand_machines_fold_quickly() {
-    let rows: Vec<Instance> = (0..1_000).map(|n| row(n, Condition::Ready)).collect();
-    let seen = listing(2_000, rows);
-    let mut machines = fold(Vec::new(), &look(&seen)).machines;
-    #[expect(clippy::disallowed_methods, reason = "printed for people, nothing depends on it")]
-    let began = std::time::Instant::now();
-    for _ in 0..100 {
-        let folded = fold(machines, &look(&seen));
-        assert!(!folded.touched.contains(&true));
-        machines = folded.machines;
-    }
-    println!("fold of 1,000 machines: {:?}", began.elapsed() / 100);
-}
