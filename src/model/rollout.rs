@@ -3,7 +3,7 @@
 //! Losing it, or handing in an old one, makes a plan slower, never less safe. Times in it are recorded events, never
 //! "now", so it stays equal to the byte while nothing outside changes.
 
-use super::ids::{AskId, Key, Revision, Zone};
+use super::ids::{AskId, EntryId, Key, Revision, Zone};
 use super::inventory::ModelFields;
 use super::journal::Refusal;
 use super::time::Time;
@@ -203,10 +203,25 @@ pub struct Desired {
     pub waiting: Option<Fall>,
     /// Falls in force within the last hour: (when, from, to), so that many small ones add up.
     pub falls: Vec<Fall>,
-    /// The capacity our own finished writes explain (owner: scaleSet).
+    /// The capacity that our finished writes explain.
     pub explained: u32,
-    /// Capacity changes by others within the last hour (owner: pool).
+    /// What our writes in flight may still add to or take from it.
+    pub ledger: Vec<LedgerLine>,
+    /// When others changed the capacity.
     pub others: Vec<Time>,
+    /// A person confirmed a fall, or ended a rollout: surplus may leave faster than the brake allows for an hour.
+    pub confirmed: Option<Time>,
+}
+
+/// One write of ours and the capacity it may explain, at least and at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerLine {
+    pub entry: EntryId,
+    pub least: i32,
+    pub most: i32,
+    /// When it ended; folded into `explained` some time later, since reads lag behind.
+    pub ended: Option<Time>,
+    pub folded: bool,
 }
 
 /// The model as we know it.
@@ -214,6 +229,8 @@ pub struct Desired {
 pub struct ModelMemory {
     /// The fingerprint last seen in the set.
     pub seen: Option<Revision>,
+    /// The fields people want, as last written: asked again only when they change.
+    pub wanted_fields: Option<ModelFields>,
     /// The fields we own as they were for the last good revision.
     pub good_fields: Option<ModelFields>,
     /// The last write of ours, until a read shows what became of it.
@@ -237,6 +254,10 @@ pub struct PoolState {
     pub surplus_confirmed: bool,
     /// Nothing but advisory evidence said "outdated" at first sight, and nobody asked to roll.
     pub advisory_held: bool,
+    /// The cloud's flag counts for machines born before this: set when the target really changed, or a person said so.
+    pub advisory_before: Option<Time>,
+    /// A rollout was aborted and left machines on two revisions: only a verb, or a new target, moves them.
+    pub mixed: bool,
     pub desired: Desired,
     /// The revision people want. Never set by reading back what we wrote.
     pub wanted: Option<Revision>,
