@@ -23,19 +23,26 @@ pub(super) struct Joined {
     pub records: Vec<Option<usize>>,
 }
 
+/// How far a record may be from where its row is expected, while both lists are walked side by side.
+// 8: a few deletes wide; a list in another order is noticed at once and goes through the merge instead.
+const NEAR: usize = 8;
+
+/// Rows that were not found near before the walk is given up.
+const LOST: usize = 16;
+
 pub(super) fn join(records: &[Machine], rows: &[Instance]) -> Joined {
     let mut joined =
         Joined { rows: vec![Met::New; rows.len()], records: vec![None; records.len()] };
-    let by_vm = |vm: &str| hash(SEED, vm.as_bytes());
-    let left = hashes(records.iter().map(|m| m.vm.as_ref().map(|vm| by_vm(vm.as_str()))));
-    let right = hashes(rows.iter().map(|r| r.vm.as_ref().map(|vm| by_vm(vm.as_str()))));
+    if joined.walk(records, rows) {
+        return joined;
+    }
+    let by_vm = |vm: Option<&VmId>| vm.map(|vm| hash(SEED, vm.as_str().as_bytes()));
+    let left = hashes(records.iter().map(|m| by_vm(m.vm.as_ref())));
+    let right = joined.rows.iter().zip(rows);
+    let right = hashes(right.map(|(met, r)| by_vm(r.vm.as_ref()).filter(|_| *met == Met::New)));
     joined.merge(&left, &right, |pair| match pair {
-        Pair::Both(m, r) => {
-            same_text(text(records.get(m)?.vm.as_ref()), text(rows.get(r)?.vm.as_ref()))
-        }
-        Pair::Rows(a, b) => {
-            same_text(text(rows.get(a)?.vm.as_ref()), text(rows.get(b)?.vm.as_ref()))
-        }
+        Pair::Both(m, r) => same_vm(records.get(m)?.vm.as_ref(), rows.get(r)?.vm.as_ref()),
+        Pair::Rows(a, b) => same_vm(rows.get(a)?.vm.as_ref(), rows.get(b)?.vm.as_ref()),
     });
     if joined.has_leftovers(records, rows) {
         joined.merge_by_birth(records, rows);
@@ -43,12 +50,8 @@ pub(super) fn join(records: &[Machine], rows: &[Instance]) -> Joined {
     joined
 }
 
-fn text(vm: Option<&VmId>) -> Option<&str> {
-    vm.map(VmId::as_str)
-}
-
-fn same_text(a: Option<&str>, b: Option<&str>) -> Option<()> {
-    a.zip(b).is_some_and(|(a, b)| a.eq_ignore_ascii_case(b)).then_some(())
+fn same_vm(a: Option<&VmId>, b: Option<&VmId>) -> Option<()> {
+    a.zip(b).is_some_and(|(a, b)| a.as_str().eq_ignore_ascii_case(b.as_str())).then_some(())
 }
 
 enum Pair {
@@ -57,6 +60,29 @@ enum Pair {
 }
 
 impl Joined {
+    /// Clouds list in a steady order: mostly each row is where the last one's record was, plus one. True: all are found.
+    fn walk(&mut self, records: &[Machine], rows: &[Instance]) -> bool {
+        let (mut next, mut lost) = (0, 0);
+        for (r, row) in rows.iter().enumerate() {
+            let near = records.iter().enumerate().skip(next).take(NEAR);
+            let found = near
+                .filter(|(_, m)| same_vm(m.vm.as_ref(), row.vm.as_ref()).is_some())
+                .map(|(m, _)| m)
+                .next();
+            if let Some(m) = found {
+                self.set_record(m, r);
+                self.set_row(r, Met::Record(m));
+                next = m + 1;
+            } else {
+                lost += 1;
+                if lost > LOST {
+                    return false;
+                }
+            }
+        }
+        lost == 0
+    }
+
     /// Merge two ordered lists of (hash, index); `same` says whether an equal hash is an equal identity.
     fn merge(
         &mut self,
@@ -99,15 +125,19 @@ impl Joined {
                     if repeat { Met::Repeat } else { Met::New }
                 }
             };
-            if let Some(slot) = self.rows.get_mut(row) {
-                *slot = met;
-            }
+            self.set_row(row, met);
         }
     }
 
     fn set_record(&mut self, record: usize, row: usize) {
         if let Some(slot) = self.records.get_mut(record) {
             *slot = Some(row);
+        }
+    }
+
+    fn set_row(&mut self, row: usize, met: Met) {
+        if let Some(slot) = self.rows.get_mut(row) {
+            *slot = met;
         }
     }
 
