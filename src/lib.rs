@@ -4,3 +4,4 @@ pub mod ambient;
 pub mod memory;
 pub mod model;
 pub mod observe;
+pub mod plan;

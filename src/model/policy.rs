@@ -112,7 +112,7 @@ impl OwnedModel {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RolloutPolicy {
     pub method: Method,
     pub max_surge: Quantity,
@@ -150,7 +150,7 @@ pub struct Deletion {
 }
 
 /// A policy as written, not yet checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     pub name: PoolName,
     pub scale_set: ScaleSetId,
@@ -221,7 +221,7 @@ pub struct Fault {
 }
 
 /// A checked policy. Read it like a [`Draft`]; it cannot be changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Policy(Draft);
 
 impl Deref for Policy {

@@ -1,0 +1,460 @@
+//! Where the pool is going: the wanted revision, and the rollout that takes it there. The only place that moves a rollout.
+
+use crate::model::ids::Revision;
+use crate::model::machine::Evidence;
+use crate::model::plan::{Input, Verdict};
+use crate::model::policy::{Adopt, Method, Natives, OnFailure};
+use crate::model::revision::differs;
+use crate::model::rollout::{Cause, Ended, Ending, Move, PoolState, Progress, Rollout, Stage};
+use crate::model::time::{Span, Time};
+
+use super::rows::{Group, Reference, Row, is};
+
+/// The same revision rolled out twice within this time is a loop, not a wish.
+const HOT_LOOP: Span = Span::hours(1);
+
+/// Completed revisions remembered.
+// 8: a scale set holds at most ten models, so no older one can be gone back to.
+const GOOD: usize = 8;
+
+/// Failed replacements in a row after which nothing more is created, before any threshold.
+// 2: one failure is chance; two in a row with nothing good between them is the revision, or what joins it.
+pub(super) const FAILED_IN_A_ROW: u32 = 2;
+
+/// The revision that counts as "on target" now.
+pub(super) fn reference(input: &Input, memory: &PoolState) -> Reference {
+    let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
+    let revision = match &memory.rollout {
+        Some(rollout) => {
+            let back = matches!(rollout.stage, Stage::Failing { .. });
+            let from = rollout.from.clone().filter(|_| back);
+            from.unwrap_or_else(|| rollout.to.clone())
+        }
+        None => wanted,
+    };
+    refer_to(memory, revision)
+}
+
+fn refer_to(memory: &PoolState, revision: Revision) -> Reference {
+    Reference {
+        revision,
+        advisory_before: memory.advisory_before,
+        imaged_before: memory.refresh_before,
+    }
+}
+
+/// Learn what the model in the set is, and whether people changed it.
+pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
+    let now_there = &input.set.revision;
+    if memory.adopted.is_none() {
+        let majority = majority(input).unwrap_or_else(|| now_there.clone());
+        memory.good = vec![majority];
+        memory.wanted = Some(now_there.clone());
+        memory.model.seen = Some(now_there.clone());
+        return;
+    }
+    if let Some(writing) = &memory.model.writing
+        && (input
+            .set
+            .model
+            .as_ref()
+            .is_some_and(|fields| super::model::carries(fields, &writing.fields))
+            || *now_there != writing.over)
+    {
+        let ours = memory.model.writing.take();
+        if let Some(ours) = ours
+            && memory.model.seen.as_ref() != Some(now_there)
+        {
+            memory.model.seen = Some(now_there.clone());
+            if ours.put_back {
+                memory.model.put_back_over = Some(ours.over);
+            } else {
+                want(input, memory);
+            }
+        }
+        return;
+    }
+    if memory.model.seen.as_ref() != Some(now_there) {
+        memory.model.seen = Some(now_there.clone());
+        // Somebody put back what a rollout is going back to: that is no new wish.
+        let restored = memory
+            .rollout
+            .as_ref()
+            .is_some_and(|r| r.cause == Cause::Rollback && r.to == *now_there);
+        if !restored {
+            want(input, memory);
+        }
+    }
+}
+
+fn want(input: &Input, memory: &mut PoolState) {
+    memory.wanted = Some(input.set.revision.clone());
+    memory.advisory_before = Some(input.now);
+    memory.advisory_held = false;
+    memory.mixed = false;
+    memory.model.put_back_over = None;
+}
+
+/// The revision that most machines are on counts as completed at first sight.
+fn majority(input: &Input) -> Option<Revision> {
+    let mut revisions: Vec<&Revision> =
+        input.machines.iter().filter_map(|m| m.revision.as_ref()).collect();
+    revisions.sort_unstable();
+    let groups = revisions.chunk_by(|a, b| a == b);
+    groups.max_by_key(|group| group.len()).map(|group| group[0].clone())
+}
+
+/// Open, retarget, fail; everything that depends on machines and not on a verb.
+pub(super) fn steer(input: &Input, memory: &mut PoolState, rows: &[Row]) {
+    if memory.adopted.is_none() {
+        adopt(input, memory);
+    }
+    schedule(input, memory);
+    retarget(input, memory);
+    open(input, memory);
+    note_failures(input, memory, rows);
+}
+
+fn adopt(input: &Input, memory: &mut PoolState) {
+    memory.adopted = Some(input.now);
+    let off = |evidence_counts: bool| {
+        input.machines.iter().any(|m| {
+            (m.evidence != Evidence::Advisory) == evidence_counts
+                && m.revision.as_ref().is_some_and(|has| differs(has, &input.set.revision))
+        })
+    };
+    let believed = off(true) || input.policy.adopt == Adopt::Roll;
+    memory.advisory_held = off(false) && !believed;
+    memory.advisory_before = (off(false) && believed).then_some(input.now);
+}
+
+fn schedule(input: &Input, memory: &mut PoolState) {
+    let after = memory.scheduled.or(memory.adopted).unwrap_or(input.now);
+    let due = input.policy.rollout.schedule.iter().filter_map(|s| s.due(after, input.now)).max();
+    if let Some(at) = due {
+        memory.scheduled = Some(at);
+        memory.refresh_before = Some(at.max(memory.refresh_before.unwrap_or(at)));
+    }
+}
+
+fn retarget(input: &Input, memory: &mut PoolState) {
+    let Some(wanted) = memory.wanted.clone() else { return };
+    let covered = count_outdated(input, memory, &wanted);
+    let Some(rollout) = &mut memory.rollout else { return };
+    if rollout.to == wanted {
+        return;
+    }
+    rollout.to = wanted;
+    rollout.cause =
+        if memory.good.contains(&rollout.to) { Cause::Rollback } else { Cause::Revision };
+    rollout.covered = covered;
+    rollout.failed.clear();
+    rollout.tried.clear();
+    rollout.failed_in_a_row = 0;
+    (rollout.passed, rollout.soaking, rollout.approved) = (0, None, false);
+    rollout.progress = Progress { at: input.now, current_available: 0, outdated_left: covered };
+    let stage = std::mem::replace(&mut rollout.stage, Stage::Going);
+    rollout.stage = stage.after(Move::Retarget).unwrap_or(Stage::Going);
+}
+
+fn count_outdated(input: &Input, memory: &PoolState, wanted: &Revision) -> u32 {
+    let reference = refer_to(memory, wanted.clone());
+    input.machines.iter().filter(|m| reference.outdates(m)).count() as u32
+}
+
+/// The next age limit that counts, if a machine is over age: those that follow soon go with it, so that ages bunch.
+fn over_age(input: &Input) -> Option<Time> {
+    let age = input.policy.rollout.max_age?;
+    let over = input.machines.iter().any(|m| input.now.since(m.imaged) > age);
+    over.then(|| input.now.minus(age).plus(Span::from_millis(age.millis() / 10)))
+}
+
+fn open(input: &Input, memory: &mut PoolState) {
+    if memory.rollout.is_some() || input.policy.rollout.method == Method::OnDelete {
+        return;
+    }
+    let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
+    let by_revision = Reference { imaged_before: None, ..refer_to(memory, wanted.clone()) };
+    let off = input.machines.iter().any(|m| by_revision.outdates(m));
+    let to_refresh = |before: Time| input.machines.iter().any(|m| m.imaged < before);
+    let cause = if off && !memory.mixed {
+        if is_hot_loop(input, memory, &wanted) {
+            return;
+        }
+        if memory.good.contains(&wanted) && memory.good.last() != Some(&wanted) {
+            Cause::Rollback
+        } else {
+            Cause::Revision
+        }
+    } else if memory.refresh_before.is_some_and(to_refresh) {
+        Cause::Refresh
+    } else if let Some(before) = over_age(input) {
+        memory.refresh_before = Some(before);
+        Cause::MaxAge
+    } else {
+        return;
+    };
+    let covered = count_outdated(input, memory, &wanted);
+    let from = memory.good.last().cloned();
+    memory.rollout = Some(Rollout {
+        cause,
+        from,
+        to: wanted,
+        opened: input.now,
+        covered,
+        stage: Stage::Going,
+        failed: Vec::new(),
+        failed_in_a_row: 0,
+        passed: 0,
+        soaking: None,
+        approved: false,
+        progress: Progress { at: input.now, current_available: 0, outdated_left: covered },
+        tried: Vec::new(),
+    });
+}
+
+pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) -> bool {
+    let recent = memory.last.as_ref().is_some_and(|last| {
+        last.cause == Cause::Revision
+            && matches!(last.how, Ending::Succeeded | Ending::SucceededWithExceptions)
+            && last.to == *wanted
+            && input.now.since(last.at) < HOT_LOOP
+    });
+    recent && memory.hot_loop_released.as_ref() != Some(wanted)
+}
+
+/// A machine made or updated by this rollout that failed before the rollout ended, once each.
+fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
+    let Some(rollout) = &mut memory.rollout else { return };
+    for row in rows {
+        let machine = row.machine(input);
+        if row.group == Group::Updating || row.group == Group::Ready {
+            continue;
+        }
+        let made =
+            machine.first_seen >= rollout.opened && machine.revision.as_ref() == Some(&rollout.to);
+        let updated = rollout.tried.iter().any(|key| is(key, machine));
+        let failed = row.group == Group::Failed && (made || updated);
+        if failed && !rollout.failed.iter().any(|key| is(key, machine)) {
+            rollout.failed.push(machine.key());
+            rollout.failed_in_a_row = rollout.failed_in_a_row.saturating_add(1);
+        }
+    }
+    let threshold = input.policy.rollout.failure_threshold.round_up(rollout.covered).max(1);
+    let failed = rollout.failed.len() as u32;
+    if failed >= threshold && matches!(rollout.stage, Stage::Going | Stage::Baking { .. }) {
+        fail(input, memory, &format!("{failed} replacements failed, {threshold} are the limit"));
+    }
+}
+
+/// The rollout does not go well: stop, go back, or carry on, as the policy says.
+pub(super) fn fail(input: &Input, memory: &mut PoolState, why: &str) {
+    let can_go_back = go_back_to(memory);
+    let Some(rollout) = &mut memory.rollout else { return };
+    match input.policy.rollout.on_failure {
+        OnFailure::Continue => {}
+        OnFailure::Rollback if rollout.cause == Cause::Revision && can_go_back.is_some() => {
+            if let Some(to) = can_go_back {
+                roll_back(input, memory, to);
+            }
+        }
+        OnFailure::Rollback | OnFailure::Pause => {
+            let stage = std::mem::replace(&mut rollout.stage, Stage::Going);
+            let asked = Move::Fail { why: why.into(), at: input.now };
+            rollout.stage = stage.after(asked).unwrap_or(Stage::Going);
+        }
+    }
+}
+
+/// The last revision that completed and is not the one being left.
+pub(super) fn go_back_to(memory: &PoolState) -> Option<Revision> {
+    let leaving = match &memory.rollout {
+        Some(rollout) if rollout.cause == Cause::Rollback => return None,
+        Some(rollout) => Some(&rollout.to),
+        None => memory.wanted.as_ref(),
+    };
+    memory.good.iter().rev().find(|good| Some(*good) != leaving).cloned()
+}
+
+pub(super) fn roll_back(input: &Input, memory: &mut PoolState, to: Revision) {
+    let left = match &memory.rollout {
+        Some(rollout) => Some(rollout.to.clone()),
+        None => memory.wanted.clone(),
+    };
+    memory.wanted = Some(to.clone());
+    memory.mixed = false;
+    let covered = count_outdated(input, memory, &to);
+    memory.rollout = Some(Rollout {
+        cause: Cause::Rollback,
+        from: left,
+        to,
+        opened: input.now,
+        covered,
+        stage: Stage::Going,
+        failed: Vec::new(),
+        failed_in_a_row: 0,
+        passed: u32::MAX,
+        soaking: None,
+        approved: false,
+        progress: Progress { at: input.now, current_available: 0, outdated_left: covered },
+        tried: Vec::new(),
+    });
+}
+
+/// Why the gate is closed. Only replacing waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    NoRollout,
+    Paused,
+    Failing,
+    Window,
+    Natives,
+    /// The model in the set is not the target: what is born now would be outdated at once.
+    ModelElsewhere,
+}
+
+pub(super) fn closed(input: &Input, memory: &PoolState, reference: &Reference) -> Option<Closed> {
+    let Some(rollout) = &memory.rollout else { return Some(Closed::NoRollout) };
+    match rollout.stage {
+        Stage::Paused { .. } => return Some(Closed::Paused),
+        Stage::Failing { .. } => return Some(Closed::Failing),
+        Stage::Going | Stage::Baking { .. } => {}
+    }
+    if !input.policy.windows.at(input.now).open {
+        return Some(Closed::Window);
+    }
+    if !input.set.natives.is_empty() && input.policy.natives == Natives::Refuse {
+        return Some(Closed::Natives);
+    }
+    if input.set.revision != reference.revision || memory.model.writing.is_some() {
+        return Some(Closed::ModelElsewhere);
+    }
+    None
+}
+
+/// How a checkpoint stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Barrier {
+    None,
+    /// Not more than this many may be new; waits for machines.
+    Filling(u32),
+    /// Reached; soaks until then.
+    Soaking(u32, Time),
+    Approval(u32),
+    GateUnknown(u32, Box<str>),
+}
+
+impl Barrier {
+    pub const fn limit(&self) -> Option<u32> {
+        match self {
+            Barrier::None => None,
+            Barrier::Filling(n)
+            | Barrier::Soaking(n, _)
+            | Barrier::Approval(n)
+            | Barrier::GateUnknown(n, _) => Some(*n),
+        }
+    }
+}
+
+/// Pass the checkpoints that are done, and say what the next one waits for. A failing gate fails the rollout.
+pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Barrier {
+    loop {
+        let Some(rollout) = &mut memory.rollout else { return Barrier::None };
+        let checkpoints = &input.policy.rollout.checkpoints;
+        let Some(ahead) = checkpoints.get(rollout.passed as usize) else { return Barrier::None };
+        let limit = ahead.at.round_up(rollout.covered).max(1);
+        if proven < limit {
+            rollout.soaking = None;
+            return Barrier::Filling(limit);
+        }
+        let since = *rollout.soaking.get_or_insert(input.now);
+        let verdict = |name: &str| {
+            let gate = input.facts.gates.iter().find(|gate| &*gate.name == name);
+            gate.map_or(Verdict::Unknown, |gate| gate.verdict)
+        };
+        let worst = ahead.gates.iter().map(|name| (verdict(name), name));
+        if let Some((_, name)) = worst.clone().find(|(v, _)| *v == Verdict::Fail) {
+            fail(input, memory, &format!("gate {name} failed at checkpoint {}", ahead.at));
+            return Barrier::Filling(limit);
+        }
+        let soaked = since.plus(ahead.soak);
+        if input.now < soaked {
+            return Barrier::Soaking(limit, soaked);
+        }
+        if let Some((_, name)) = worst.clone().find(|(v, _)| *v == Verdict::Unknown) {
+            if input.now.since(soaked) >= input.policy.rollout.progress_deadline {
+                fail(input, memory, &format!("gate {name} gave no verdict in time"));
+            }
+            return Barrier::GateUnknown(limit, name.clone());
+        }
+        if ahead.approval && !rollout.approved {
+            return Barrier::Approval(limit);
+        }
+        pass(rollout);
+    }
+}
+
+pub(super) fn pass(rollout: &mut Rollout) {
+    rollout.passed = rollout.passed.saturating_add(1);
+    rollout.soaking = None;
+    rollout.approved = false;
+}
+
+/// Everything that may be touched is done: watch the gates for a while, then end.
+pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept: u32) {
+    let Some(rollout) = &mut memory.rollout else { return };
+    let stage = std::mem::replace(&mut rollout.stage, Stage::Going);
+    if !at_goal {
+        rollout.stage = stage.after(Move::Unbake).unwrap_or(Stage::Going);
+        return;
+    }
+    rollout.stage = match stage {
+        Stage::Going => Stage::Baking { since: input.now },
+        other => other,
+    };
+    let Stage::Baking { since } = rollout.stage else { return };
+    let failed = input.facts.gates.iter().find(|gate| gate.verdict == Verdict::Fail);
+    if let Some(gate) = failed.filter(|_| !input.policy.rollout.bake.is_zero()) {
+        let why = format!("gate {} failed while baking", gate.name);
+        fail(input, memory, &why);
+        return;
+    }
+    if input.now >= since.plus(input.policy.rollout.bake) {
+        end(
+            input,
+            memory,
+            if kept > 0 { Ending::SucceededWithExceptions } else { Ending::Succeeded },
+        );
+    }
+}
+
+/// Close the record.
+pub(super) fn end(input: &Input, memory: &mut PoolState, how: Ending) {
+    let Some(rollout) = memory.rollout.take() else { return };
+    let how = match (how, rollout.cause) {
+        (Ending::Succeeded | Ending::SucceededWithExceptions, Cause::Rollback) => {
+            Ending::RolledBack
+        }
+        (how, _) => how,
+    };
+    if how != Ending::Aborted {
+        memory.good.retain(|good| *good != rollout.to);
+        memory.good.push(rollout.to.clone());
+        if memory.good.len() > GOOD {
+            memory.good.remove(0);
+        }
+        memory.model.good_fields.clone_from(&input.set.model);
+        memory.refresh_before = None;
+        memory.advisory_before = None;
+    }
+    memory.hot_loop_released = None;
+    memory.last = Some(Ended {
+        cause: rollout.cause,
+        to: rollout.to,
+        at: input.now,
+        how,
+        done: rollout.progress.current_available.min(rollout.covered),
+        covered: rollout.covered,
+        failed: rollout.failed.len() as u32,
+    });
+}

@@ -1,0 +1,354 @@
+//! How many to create, and everything that stands against it now.
+
+use crate::model::action::{Action, Verb};
+use crate::model::budget::HoldReason;
+use crate::model::inventory::{Native, Orchestration};
+use crate::model::journal::{Outcome, Refusal};
+use crate::model::plan::Input;
+use crate::model::policy::{OnFailure, Owner};
+use crate::model::rollout::{BackOff, PoolState, Stage};
+use crate::model::time::Span;
+
+use super::course::FAILED_IN_A_ROW;
+use super::desired;
+use super::holds::Holds;
+use super::journal::Journal;
+use super::model;
+use super::numbers::Count;
+
+/// First and longest back-off of a refused raise, by kind.
+// No capacity comes back in tens of minutes; conflicts pass in seconds; quota and rights change when a person acts.
+const NO_CAPACITY: (Span, Span) = (Span::minutes(5), Span::minutes(60));
+const BRIEF: (Span, Span) = (Span::seconds(15), Span::minutes(5));
+const BY_PERSON: (Span, Span) = (Span::minutes(5), Span::minutes(30));
+
+/// Back-offs remembered.
+// 16: a region has three zones; each may be refused for a handful of reasons.
+const BACKOFFS: usize = 16;
+
+/// What a rollout, a repair or growth would like, before anything stands against it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    /// Lost machines and growth.
+    pub fill: i64,
+    /// What the rollout may have on its way.
+    pub replace: i64,
+    pub ceiling_left: i64,
+}
+
+impl Wish {
+    pub fn total(&self) -> i64 {
+        self.fill.max(self.replace).min(self.ceiling_left).max(0)
+    }
+}
+
+/// Learn what was refused since the last turn, and forget what was delivered.
+pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Count) {
+    let available = count.ready.max(0) as u32;
+    for entry in input.open.iter().filter(|entry| entry.verb() == Verb::Raise) {
+        match entry.outcome() {
+            Some((at, Outcome::Refused(refused))) => {
+                let room = memory.backoff.len() < BACKOFFS;
+                let known = memory
+                    .backoff
+                    .iter_mut()
+                    .find(|b| b.refusal == refused.refusal && b.zone == refused.zone);
+                let (first, longest) = backoff_of(refused.refusal);
+                let told = |until| refused.retry_at.map_or(until, |told| told.max(until));
+                match known {
+                    Some(b) if b.at >= at => {}
+                    Some(b) => {
+                        b.times = b.times.saturating_add(1);
+                        let wait = first.times(1 << (b.times - 1).min(8)).min(longest);
+                        (b.at, b.until, b.available_then) = (at, told(at.plus(wait)), available);
+                        b.code.clone_from(&refused.code);
+                    }
+                    None if room => memory.backoff.push(BackOff {
+                        refusal: refused.refusal,
+                        zone: refused.zone.clone(),
+                        code: refused.code.clone(),
+                        times: 1,
+                        at,
+                        until: told(at.plus(first)),
+                        available_then: available,
+                    }),
+                    None => {}
+                }
+            }
+            Some((at, Outcome::Done)) => memory.backoff.retain(|b| b.at > at),
+            _ => {}
+        }
+    }
+}
+
+fn backoff_of(refusal: Refusal) -> (Span, Span) {
+    match refusal {
+        Refusal::NoCapacity => NO_CAPACITY,
+        Refusal::Quota | Refusal::Forbidden | Refusal::Invalid | Refusal::Gone => BY_PERSON,
+        Refusal::Throttled | Refusal::Conflict | Refusal::Preempted | Refusal::Unclear => BRIEF,
+    }
+}
+
+/// A raise that was refused lately and may not be tried again yet. A zone's refusal stands only where no other zone is left.
+pub(super) fn refused<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m BackOff> {
+    let waits = |b: &&BackOff| b.until > input.now;
+    if let Some(everywhere) = memory.backoff.iter().filter(waits).find(|b| b.zone.is_none()) {
+        return Some(everywhere);
+    }
+    let mut zoned = memory.backoff.iter().filter(waits);
+    let all = input
+        .set
+        .zones
+        .iter()
+        .all(|zone| memory.backoff.iter().filter(waits).any(|b| b.zone.as_ref() == Some(zone)));
+    zoned.next().filter(|_| all || input.set.zones.is_empty())
+}
+
+/// Whether surge cannot be had for now, so that U may be spent instead.
+pub(super) fn surge_refused(input: &Input, memory: &PoolState) -> bool {
+    refused(input, memory).is_some() || no_quota(input)
+}
+
+fn no_quota(input: &Input) -> bool {
+    let quota = input.facts.quota.as_ref();
+    quota.is_some_and(|quota| quota.cores_each > 0 && quota.cores_left < quota.cores_each)
+}
+
+/// Machines that the cloud would still bring because the capacity asks for more than lives, with nothing under way.
+pub(super) fn drift(input: &Input, count: &Count) -> i64 {
+    if count.pending > 0 || input.set.orchestration == Orchestration::Flexible {
+        return 0;
+    }
+    let listed = count.exist + count.failed + count.leaving + count.gray;
+    (i64::from(input.set.capacity) - listed).max(0)
+}
+
+/// What is asked of the raise this turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub wish: Wish,
+    /// A person asked to set the capacity to what lives.
+    pub settle: bool,
+}
+
+/// The capacity to write, if any.
+pub(super) fn raise(
+    input: &Input,
+    memory: &PoolState,
+    journal: &Journal,
+    count: &Count,
+    asked: Asked,
+    holds: &mut Holds,
+) -> Option<Action> {
+    let drift = drift(input, count);
+    if asked.settle {
+        return settle_capacity(input, count, drift, holds);
+    }
+    let wish = asked.wish;
+    let create = allowed(input, memory, journal, count, wish, holds);
+    let from = input.set.capacity;
+    let mut to = i64::from(from) + create;
+    if input.set.orchestration == Orchestration::Uniform {
+        to = to.min(count.ceiling);
+        if drift > 0 {
+            // What the capacity already asks for may come as well: one step at a time, and never over the ceiling.
+            to = to.min(i64::from(from) + 1).min(count.ceiling - count.leaving);
+        }
+    }
+    if drift > 0 {
+        let hold = holds.add(
+            HoldReason::Drift,
+            format!("capacity is {from}, {drift} more than live; nothing is on its way"),
+        );
+        hold.number("capacity", i64::from(from)).number("drift", drift);
+        if to <= i64::from(from) {
+            hold.ask("settleCapacity");
+        }
+    }
+    if create <= 0 || to <= i64::from(from) {
+        return None;
+    }
+    let reason = if wish.fill >= wish.replace {
+        format!("{create} machines are missing: {} of {} exist", count.exist, count.desired)
+    } else {
+        format!(
+            "{create} replacements: {} of {} slots above D are free",
+            wish.ceiling_left, count.surge
+        )
+    };
+    let expect = model::expect(input);
+    Some(Action::Raise { from, to: to as u32, drift: false, reason: reason.into(), expect })
+}
+
+fn settle_capacity(input: &Input, count: &Count, drift: i64, holds: &mut Holds) -> Option<Action> {
+    let from = input.set.capacity;
+    if drift == 0 || count.leaving > 0 {
+        holds
+            .add(HoldReason::Drift, "the capacity is settled once nothing is being deleted")
+            .number("leaving", count.leaving);
+        return None;
+    }
+    let to = (i64::from(from) - drift).max(0) as u32;
+    let reason = format!("a person asked to set the capacity to the {to} machines that live");
+    let expect = model::expect(input);
+    Some(Action::Raise { from, to, drift: true, reason: reason.into(), expect })
+}
+
+/// What may be created of what is wished, with a hold for each thing that stands against it.
+fn allowed(
+    input: &Input,
+    memory: &PoolState,
+    journal: &Journal,
+    count: &Count,
+    wish: Wish,
+    holds: &mut Holds,
+) -> i64 {
+    let wanted = wish.fill.max(wish.replace);
+    if wanted <= 0 {
+        return 0;
+    }
+    if wish.ceiling_left <= 0 {
+        holds
+            .add(
+                HoldReason::Ceiling,
+                format!("{} machines live and the ceiling is {}", count.live, count.ceiling),
+            )
+            .number("live", count.live)
+            .number("ceiling", count.ceiling)
+            .number("missing", wanted);
+        return 0;
+    }
+    if journal.in_doubt {
+        holds.add(
+            HoldReason::DeleteInDoubt,
+            "the answer to a request was lost; the next complete listing settles it",
+        );
+        return 0;
+    }
+    if journal.raise_not_landed {
+        holds
+            .add(HoldReason::RaiseNotLanded, "the last raise was not read back yet")
+            .number("capacity", i64::from(input.set.capacity));
+        return 0;
+    }
+    if let Some(back_off) = refused(input, memory) {
+        hold_refused(back_off, holds);
+        return 0;
+    }
+    if is_unsafe(input, memory) {
+        holds
+            .add(
+                HoldReason::UnsafeRaise,
+                "somebody else writes the capacity and the set has no version to protect a raise; suspend that writer",
+            )
+            .ask("approve");
+        return 0;
+    }
+    within_quota(input, pinned(input, memory, count, wish, holds).min(wish.ceiling_left), holds)
+}
+
+fn hold_refused(back_off: &BackOff, holds: &mut Holds) {
+    let reason = match back_off.refusal {
+        Refusal::NoCapacity => HoldReason::NoCapacity,
+        Refusal::Quota => HoldReason::Quota,
+        _ => HoldReason::Refused,
+    };
+    let place = back_off.zone.as_ref().map_or(String::new(), |zone| format!(" in zone {zone}"));
+    let code = back_off.code.as_deref().unwrap_or(back_off.refusal.name());
+    holds
+        .add(reason, format!("a raise was refused{place} ({code}); next try {}", back_off.until))
+        .number("times", i64::from(back_off.times))
+        .again(back_off.until);
+}
+
+/// Without a version on the set, a raise can overwrite another writer's number.
+fn is_unsafe(input: &Input, memory: &PoolState) -> bool {
+    let others = input.policy.owner == Owner::ScaleSet
+        || input.set.natives.contains(&Native::Autoscale)
+        || desired::foreign_writes(input, memory) > 0;
+    input.set.etag.is_none() && others
+}
+
+fn within_quota(input: &Input, create: i64, holds: &mut Holds) -> i64 {
+    let Some(quota) = &input.facts.quota else { return create };
+    let fits = i64::from(quota.cores_left.checked_div(quota.cores_each).unwrap_or(u32::MAX));
+    if fits < create {
+        let family = &quota.family;
+        holds
+            .add(
+                HoldReason::Quota,
+                format!("the quota of {family} leaves room for {fits} machines"),
+            )
+            .number("coresLeft", i64::from(quota.cores_left))
+            .number("coresEach", i64::from(quota.cores_each));
+    }
+    create.min(fits)
+}
+
+/// A scale set has one model: while it is not proven, what is lost comes up on it only where the floor needs it.
+fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &mut Holds) -> i64 {
+    let replace = replace_on_model(input, memory, wish, holds);
+    if wish.fill <= replace || !is_unproven(input, memory) {
+        return wish.fill.max(replace);
+    }
+    let below = count.ready < count.floor;
+    let revision = &input.set.revision;
+    let hold = holds.add(
+        HoldReason::ModelUnproven,
+        if below {
+            format!(
+                "below the floor: {} machines come up on {revision}, which is not proven",
+                wish.fill
+            )
+        } else {
+            format!(
+                "{} machines are missing and would come up on {revision}, which is not proven",
+                wish.fill
+            )
+        },
+    );
+    hold.number("missing", wish.fill)
+        .number("available", count.ready)
+        .number("floor", count.floor)
+        .ask("approve");
+    if below { wish.fill } else { replace }
+}
+
+/// Two failures in a row stop new replacements before any threshold does.
+fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut Holds) -> i64 {
+    let Some(rollout) = &memory.rollout else { return wish.replace };
+    let stops = input.policy.rollout.on_failure != OnFailure::Continue
+        && rollout.failed_in_a_row >= FAILED_IN_A_ROW
+        && matches!(rollout.stage, Stage::Going);
+    if !stops || wish.replace <= wish.fill {
+        return wish.replace;
+    }
+    holds
+        .add(
+            HoldReason::Failing,
+            format!(
+                "{} replacements failed in a row; no more are created",
+                rollout.failed_in_a_row
+            ),
+        )
+        .number("failedInARow", i64::from(rollout.failed_in_a_row))
+        .ask("retry");
+    0
+}
+
+/// The revision in the model failed, or never had an available machine, and a better one is known.
+fn is_unproven(input: &Input, memory: &PoolState) -> bool {
+    let here = &input.set.revision;
+    if memory.model_accepted.as_ref() == Some(here) {
+        return false;
+    }
+    let better = memory.good.iter().any(|good| good != here);
+    let failed = memory.mixed
+        || memory
+            .rollout
+            .as_ref()
+            .is_some_and(|r| r.to == *here && matches!(r.stage, Stage::Failing { .. }));
+    let served = memory.good.contains(here)
+        || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
+    better && ((failed && memory.wanted.as_ref() != Some(here)) || failed || !served)
+}

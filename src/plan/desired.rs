@@ -1,0 +1,178 @@
+//! How many: what the owner says, with a brake on falls that nobody confirmed, and the capacity that our own writes explain.
+
+use crate::model::action::{Action, Verb};
+use crate::model::journal::{Entry, Outcome, Phase, Refusal};
+use crate::model::plan::Input;
+use crate::model::policy::{Owner, Unconfirmed};
+use crate::model::rollout::{Fall, LedgerLine, PoolState};
+use crate::model::time::Span;
+
+/// A fall is measured over this time, so that many small ones add up.
+pub(super) const FALL_WINDOW: Span = Span::hours(1);
+
+/// A read may show the old capacity for this long after a write of ours ended.
+// 60 s: the same time after which a complete listing settles a raise.
+const CAPACITY_LAGS: Span = Span::seconds(60);
+
+/// A capacity change by others is forgotten after this.
+const OTHERS_REMEMBERED: Span = Span::hours(1);
+
+/// The largest fall within an hour that needs no confirmation: a fifth, and never less than one.
+pub(super) const fn harmless_fall(of: u32) -> u32 {
+    if of / 5 > 1 { of / 5 } else { 1 }
+}
+
+/// Settle D for this turn.
+pub(super) fn settle(input: &Input, memory: &mut PoolState) {
+    if memory.adopted.is_none() {
+        memory.desired.explained = input.set.capacity;
+        memory.desired.count = match input.policy.owner {
+            Owner::Pool => input.policy.count,
+            Owner::ScaleSet => input.set.capacity,
+        };
+        take_ledger(input, memory);
+        return;
+    }
+    take_ledger(input, memory);
+    let moved = foreign_change(input, memory);
+    let told = match input.policy.owner {
+        Owner::Pool => input.policy.count,
+        Owner::ScaleSet => memory.desired.count.saturating_add_signed(moved),
+    };
+    match input.policy.owner {
+        Owner::Pool => follow(input, memory, told),
+        // The owner has lowered the capacity already: there is nothing left to hold back.
+        Owner::ScaleSet => memory.desired.count = told,
+    }
+}
+
+fn follow(input: &Input, memory: &mut PoolState, told: u32) {
+    let desired = &mut memory.desired;
+    if told >= desired.count {
+        desired.count = told;
+        desired.waiting = None;
+        return;
+    }
+    let recent = desired.falls.iter().filter(|fall| input.now.since(fall.at) < FALL_WINDOW);
+    let highest = recent.map(|fall| fall.from).max().unwrap_or(0).max(desired.count);
+    let harmless = highest - told <= harmless_fall(highest);
+    if harmless || input.policy.unconfirmed == Unconfirmed::Allow {
+        fall_to(input, memory, told);
+    } else if memory.desired.waiting.as_ref().is_none_or(|fall| fall.to != told) {
+        memory.desired.waiting = Some(Fall { from: memory.desired.count, to: told, at: input.now });
+    }
+}
+
+pub(super) fn fall_to(input: &Input, memory: &mut PoolState, to: u32) {
+    let desired = &mut memory.desired;
+    desired.falls.retain(|fall| input.now.since(fall.at) < FALL_WINDOW);
+    desired.falls.push(Fall { from: desired.count, to, at: input.now });
+    desired.count = to;
+    desired.waiting = None;
+}
+
+/// What an entry may explain of the capacity, at least and at most, and when that became final.
+fn explains(entry: &Entry) -> Option<(i32, i32)> {
+    let whole = match &entry.action {
+        Action::Raise { from, to, .. } => *to as i32 - *from as i32,
+        Action::Delete { targets, .. } => -(targets.len() as i32),
+        _ => return None,
+    };
+    let range = |a: i32, b: i32| (a.min(b), a.max(b));
+    Some(match &entry.phase {
+        Phase::Ended { outcome, accepted, .. } => match outcome {
+            Outcome::Done => (whole, whole),
+            Outcome::Withdrawn => (0, 0),
+            Outcome::Mixed(each) => {
+                let refused = each.iter().filter(|(_, refused)| refused.is_some()).count() as i32;
+                (whole + refused, whole + refused)
+            }
+            Outcome::Refused(refused) => match refused.refusal {
+                // A raise that was accepted and then failed keeps its number; a doubt may be either.
+                Refusal::Unclear | Refusal::Preempted => range(0, whole),
+                Refusal::Gone if entry.verb() == Verb::Delete => range(0, whole),
+                _ if accepted.is_some() => range(0, whole),
+                _ => (0, 0),
+            },
+        },
+        _ => range(0, whole),
+    })
+}
+
+fn take_ledger(input: &Input, memory: &mut PoolState) {
+    let desired = &mut memory.desired;
+    for entry in input.open {
+        let Some((least, most)) = explains(entry) else { continue };
+        let ended = entry.outcome().map(|(at, _)| at);
+        match desired.ledger.iter_mut().find(|line| line.entry == entry.id) {
+            Some(line) if line.folded => {}
+            Some(line) => {
+                (line.least, line.most, line.ended) = (least, most, ended);
+            }
+            None => desired.ledger.push(LedgerLine {
+                entry: entry.id.clone(),
+                least,
+                most,
+                ended,
+                folded: false,
+            }),
+        }
+    }
+    let capacity = i64::from(input.set.capacity);
+    let mut explained = i64::from(desired.explained);
+    let mut rest: i64 =
+        desired.ledger.iter().filter(|l| !l.folded).map(|l| i64::from(l.most)).sum();
+    for line in desired.ledger.iter_mut().filter(|line| !line.folded) {
+        let listed = input.open.iter().any(|entry| entry.id == line.entry);
+        let quiet =
+            line.ended.is_some_and(|at| input.set.read_at >= at.plus(CAPACITY_LAGS)) || !listed;
+        if !quiet {
+            continue;
+        }
+        // What could not be known is read off the capacity.
+        rest -= i64::from(line.most);
+        let seen = capacity - rest - explained;
+        explained += seen.clamp(i64::from(line.least), i64::from(line.most));
+        line.folded = true;
+    }
+    desired.explained = explained.clamp(0, i64::from(u32::MAX)) as u32;
+    desired
+        .ledger
+        .retain(|line| !line.folded || input.open.iter().any(|entry| entry.id == line.entry));
+}
+
+/// The capacity that nobody else's write is needed to explain.
+pub(super) fn explained(memory: &PoolState) -> (u32, u32) {
+    let unfolded = || memory.desired.ledger.iter().filter(|line| !line.folded);
+    let least: i32 = unfolded()
+        .map(|line| if line.ended.is_some() { line.least.min(0) } else { line.least })
+        .sum();
+    let most: i32 = unfolded()
+        .map(|line| if line.ended.is_some() { line.most.max(0) } else { line.most })
+        .sum();
+    let base = memory.desired.explained;
+    (base.saturating_add_signed(least), base.saturating_add_signed(most))
+}
+
+/// How far the capacity is from what we explain: somebody else moved it by that.
+fn foreign_change(input: &Input, memory: &mut PoolState) -> i32 {
+    let (least, most) = explained(memory);
+    let seen = input.set.capacity;
+    let moved = if seen > most {
+        (seen - most) as i32
+    } else if seen < least {
+        -((least - seen) as i32)
+    } else {
+        return 0;
+    };
+    let desired = &mut memory.desired;
+    desired.explained = desired.explained.saturating_add_signed(moved);
+    desired.others.retain(|at| input.now.since(*at) < OTHERS_REMEMBERED);
+    desired.others.push(input.set.read_at);
+    moved
+}
+
+/// How often others changed the capacity within the hour.
+pub(super) fn foreign_writes(input: &Input, memory: &PoolState) -> usize {
+    memory.desired.others.iter().filter(|at| input.now.since(**at) < OTHERS_REMEMBERED).count()
+}

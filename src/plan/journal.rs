@@ -1,0 +1,189 @@
+//! What our own open requests mean for the count: raised and not yet seen, leaving, in doubt.
+
+use crate::model::action::{Action, Target, Verb};
+use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
+use crate::model::machine::Machine;
+use crate::model::plan::Input;
+use crate::model::time::{Span, Time};
+
+/// A raise is settled by a complete read begun this long after its end: what then lacks will not come.
+// 60 s: new rows appear in listings within seconds, and at most a minute, after their operation ended.
+const RAISE_SETTLES: Span = Span::seconds(60);
+
+/// Clocks differ: a machine may seem to be born this long before we asked for it.
+// 5 s: more than disciplined clocks drift, less than any two raises of one set are apart.
+const CLOCK_SKEW: Span = Span::seconds(5);
+
+#[derive(Debug)]
+pub(super) struct Journal<'a> {
+    input: &'a Input<'a>,
+    /// Machines raised for and not yet seen.
+    pub pending: u32,
+    /// A raise whose effect on the capacity was not read yet: no other may start.
+    pub raise_not_landed: bool,
+    /// A write whose answer was lost and that no later listing has settled.
+    pub in_doubt: bool,
+    /// When a write of ours to the set was last answered: what was read before does not show it.
+    pub last_answer: Option<Time>,
+    by_vm: Vec<(&'a str, &'a Entry, &'a Target)>,
+    by_id: Vec<(&'a str, &'a Entry, &'a Target)>,
+}
+
+/// What one entry says about one machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Touch<'a> {
+    pub verb: Verb,
+    pub entry: &'a Entry,
+    pub target: &'a Target,
+    /// `None` while it goes on.
+    pub ended: Option<(Time, Result<(), Refused>)>,
+}
+
+impl<'a> Journal<'a> {
+    pub fn read(input: &'a Input<'a>) -> Self {
+        let mut by_vm = Vec::new();
+        let mut by_id = Vec::new();
+        for entry in input.open {
+            for target in entry.action.targets() {
+                match &target.vm {
+                    Some(vm) => by_vm.push((vm.as_str(), entry, target)),
+                    None => by_id.push((target.id.as_str(), entry, target)),
+                }
+            }
+        }
+        let order = |a: &(&str, &Entry, &Target), b: &(&str, &Entry, &Target)| {
+            (a.0, a.1.written, &a.1.id).cmp(&(b.0, b.1.written, &b.1.id))
+        };
+        by_vm.sort_by(order);
+        by_id.sort_by(order);
+        let mut journal = Self {
+            input,
+            pending: 0,
+            raise_not_landed: false,
+            in_doubt: false,
+            last_answer: None,
+            by_vm,
+            by_id,
+        };
+        journal.read_raises();
+        let writes = input.open.iter().filter(|entry| is_write(entry.verb()));
+        journal.last_answer = writes.filter_map(Entry::last_answer).max();
+        journal.in_doubt = input.open.iter().any(|entry| is_in_doubt(input, entry));
+        journal
+    }
+
+    /// Entries that touch this machine, oldest first. An id alone may mean an earlier machine, so its birth is compared.
+    pub fn touches(&self, machine: &Machine) -> Vec<Touch<'a>> {
+        if self.by_vm.is_empty() && self.by_id.is_empty() {
+            return Vec::new();
+        }
+        let mut touches = Vec::new();
+        if let Some(vm) = &machine.vm {
+            let from = self.by_vm.partition_point(|row| row.0 < vm.as_str());
+            for (_, entry, target) in
+                self.by_vm[from..].iter().take_while(|row| row.0 == vm.as_str())
+            {
+                touches.push(touch(entry, target, machine));
+            }
+        }
+        let id = machine.id.as_str();
+        let from = self.by_id.partition_point(|row| row.0 < id);
+        for (_, entry, target) in self.by_id[from..].iter().take_while(|row| row.0 == id) {
+            if machine.created <= entry.written {
+                touches.push(touch(entry, target, machine));
+            }
+        }
+        touches.sort_by(|a, b| (a.entry.written, &a.entry.id).cmp(&(b.entry.written, &b.entry.id)));
+        touches
+    }
+
+    fn read_raises(&mut self) {
+        let input = self.input;
+        let mut raises: Vec<(&Entry, u32)> = Vec::new();
+        for entry in input.open {
+            let Action::Raise { from, to, .. } = &entry.action else { continue };
+            if !is_raise_settled(input, entry) {
+                raises.push((entry, to.saturating_sub(*from)));
+            }
+            self.raise_not_landed |= !has_landed(input, entry, *to);
+        }
+        if raises.is_empty() {
+            return;
+        }
+        raises.sort_by(|a, b| (a.0.written, &a.0.id).cmp(&(b.0.written, &b.0.id)));
+        // Each newly listed machine is explained by the oldest raise that still lacks one.
+        let first = raises[0].0.written.minus(CLOCK_SKEW);
+        let mut born: Vec<Time> =
+            input.machines.iter().map(|m| m.first_seen).filter(|seen| *seen >= first).collect();
+        born.sort_unstable();
+        for seen in born {
+            let owner = raises
+                .iter_mut()
+                .find(|(entry, left)| *left > 0 && entry.written.minus(CLOCK_SKEW) <= seen);
+            if let Some((_, left)) = owner {
+                *left -= 1;
+            }
+        }
+        self.pending = raises.iter().map(|(_, left)| left).sum();
+    }
+}
+
+fn touch<'a>(entry: &'a Entry, target: &'a Target, machine: &Machine) -> Touch<'a> {
+    let ended = entry.outcome().map(|(at, _)| {
+        let how = entry.outcome_for(&target.key()).or_else(|| entry.outcome_for(&machine.key()));
+        (at, how.unwrap_or(Ok(())))
+    });
+    Touch { verb: entry.verb(), entry, target, ended }
+}
+
+/// Changes the scale set itself.
+const fn is_write(verb: Verb) -> bool {
+    matches!(verb, Verb::Raise | Verb::Delete | Verb::Reimage | Verb::UpdateModel)
+}
+
+/// Nothing more can come of it.
+fn is_raise_settled(input: &Input, entry: &Entry) -> bool {
+    let Phase::Ended { at, accepted, outcome } = &entry.phase else { return false };
+    match outcome {
+        Outcome::Withdrawn => true,
+        Outcome::Refused(refused)
+            if accepted.is_none()
+                && !matches!(refused.refusal, Refusal::Unclear | Refusal::Preempted) =>
+        {
+            true
+        }
+        _ => input.set.complete && input.set.read_at >= at.plus(RAISE_SETTLES),
+    }
+}
+
+/// Its number, or a later one, was read. Deletes of ours may have lowered the capacity again meanwhile.
+fn has_landed(input: &Input, entry: &Entry, to: u32) -> bool {
+    let shown = || {
+        let deleted: usize = input
+            .open
+            .iter()
+            .filter(|e| e.verb() == Verb::Delete && e.written >= entry.written)
+            .map(|e| e.action.targets().len())
+            .sum();
+        let capacity = input.set.capacity.saturating_add(deleted as u32);
+        capacity >= to
+    };
+    match &entry.phase {
+        Phase::Intended => false,
+        Phase::Asking { at } | Phase::Doubtful { at } | Phase::Accepted { at, .. } => {
+            input.set.read_at > *at && shown()
+        }
+        Phase::Ended { .. } => true,
+    }
+}
+
+/// A lost answer stays a doubt until a complete listing begun later was folded in, and the entry was ended by it.
+fn is_in_doubt(input: &Input, entry: &Entry) -> bool {
+    match &entry.phase {
+        Phase::Doubtful { at } => !(input.set.complete && input.set.read_at > *at),
+        Phase::Ended { at, outcome: Outcome::Refused(refused), .. } => {
+            refused.refusal == Refusal::Unclear && !(input.set.complete && input.set.read_at > *at)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,316 @@
+//! DECIDE. One pure function from everything that is known to what is done about it, and to the reason for all that is not.
+//!
+//! Never here: a clock, dice, logging, async, hash maps, the judge. Every number is worked out anew each turn; the only
+//! memory is what the caller hands in and gets back as [`PoolState`].
+//!
+//! Begin with [`plan`], which is the order of steps; `numbers` is the arithmetic, `remove` the order of removal.
+
+mod asks;
+mod course;
+mod create;
+mod desired;
+mod explain;
+mod holds;
+mod journal;
+mod model;
+mod numbers;
+mod pick;
+mod reasons;
+mod remove;
+mod report;
+mod rows;
+mod send;
+
+use crate::model::action::{Action, READ_IS_FRESH};
+use crate::model::plan::{Input, PlanBug, Planned};
+use crate::model::policy::{Method, Owner};
+use crate::model::quantity::{Resolved, resolve};
+use crate::model::rollout::{Cause, PoolState, Stage};
+
+use asks::Asked;
+use course::{Barrier, Closed};
+use create::Wish;
+use holds::Holds;
+use journal::Journal;
+use numbers::Count;
+use remove::{Limits, Removals};
+use rows::{Group, Reference, Row};
+
+/// What one turn knows when it decides; the steps fill it in order.
+struct Desk<'a, 'i> {
+    input: &'a Input<'i>,
+    memory: PoolState,
+    rows: Vec<Row>,
+    zone_order: Vec<u16>,
+    reference: Reference,
+    resolved: Resolved,
+    count: Count,
+    closed: Option<Closed>,
+    barrier: Barrier,
+    /// How many may be new, or on their way to it.
+    far: i64,
+    wave: i64,
+    /// The repair breaker is open.
+    repair_stopped: bool,
+    holds: Holds,
+}
+
+/// Decide one turn of one pool.
+pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
+    let mut memory = input.state.cloned().unwrap_or_default();
+    let first_sight = memory.adopted.is_none();
+    let journal = Journal::read(input);
+    course::follow_model(input, &mut memory);
+    desired::settle(input, &mut memory);
+    let Asked { answers, settle_capacity } = asks::honour(input, &mut memory);
+    let (mut rows, zones) = rows::classify(input, &journal, &mut memory);
+    course::steer(input, &mut memory, &rows);
+    let mut desk = sit_down(input, memory, std::mem::take(&mut rows), &journal, &zones);
+    if first_sight {
+        desk.memory.surplus_confirmed = desk.count.exist + desk.count.failed <= desk.count.desired;
+    }
+    desk.advance();
+    create::learn_refusals(input, &mut desk.memory, &desk.count);
+    let picture = desk.picture_is_good(&journal);
+    let removals = desk.choose_removals(&journal, first_sight, picture);
+    let wish = desk.wish();
+    numbers::check(&desk.count, desk.rows.len(), desk.gate(), wish.total())?;
+    let mut actions = Vec::new();
+    if picture {
+        actions.extend(model::write(input, &mut desk.memory));
+        actions.extend(desk.create(&journal, wish, settle_capacity));
+    }
+    let sent = send::requests(&desk, &removals, picture);
+    actions.extend(sent.actions.iter().cloned());
+    actions.sort_by_key(Action::verb);
+    desk.settle_up(&removals, &sent);
+    reasons::collect(&mut desk, &removals, &journal, picture);
+    let planned = report::report(desk, &removals, &sent, actions, answers);
+    Ok(if picture { planned } else { untouched(planned, input) })
+}
+
+/// On a cut or old read nothing but restoring is done, and the memory comes back as it was.
+fn untouched(mut planned: Planned, input: &Input) -> Planned {
+    planned.state = input.state.cloned().unwrap_or_default();
+    for answer in &mut planned.report.asks {
+        answer.accepted = false;
+        answer.say = "waits for a complete and fresh listing; ask again".into();
+    }
+    planned
+}
+
+fn sit_down<'a, 'i>(
+    input: &'a Input<'i>,
+    memory: PoolState,
+    mut rows: Vec<Row>,
+    journal: &Journal,
+    zones: &[crate::model::ids::Zone],
+) -> Desk<'a, 'i> {
+    let reference = course::reference(input, &memory);
+    rows::mark(input, &memory, &reference, &mut rows);
+    let resolved = resolve_limits(input, memory.desired.count);
+    let counts_deleting = input.policy.rollout.count_deleting;
+    let count = Count::of(&rows, &resolved, memory.desired.count, journal.pending, counts_deleting);
+    Desk {
+        closed: course::closed(input, &memory, &reference),
+        input,
+        rows,
+        zone_order: zone_order(zones),
+        reference,
+        resolved,
+        count,
+        barrier: Barrier::None,
+        far: 0,
+        wave: 0,
+        repair_stopped: false,
+        holds: Holds::new(input.now),
+        memory,
+    }
+}
+
+/// The two limits as numbers. Where somebody else owns the size, they read our surge as theirs: one at a time.
+fn resolve_limits(input: &Input, desired: u32) -> Resolved {
+    let policy = &input.policy.rollout;
+    let mut resolved = resolve(policy.max_surge, policy.max_unavailable, desired);
+    if input.policy.owner == Owner::ScaleSet && resolved.surge > 1 {
+        resolved.surge = 1;
+        resolved.ceiling = desired.saturating_add(1);
+    }
+    resolved
+}
+
+/// Names decide between zones with as many machines each, not the order of the listing.
+fn zone_order(zones: &[crate::model::ids::Zone]) -> Vec<u16> {
+    let mut sorted: Vec<usize> = (0..zones.len()).collect();
+    sorted.sort_by(|a, b| zones[*a].cmp(&zones[*b]));
+    let mut order = vec![0_u16; zones.len() + 1];
+    for (rank, at) in sorted.into_iter().enumerate() {
+        order[at + 1] = rank as u16 + 1;
+    }
+    order
+}
+
+impl Desk<'_, '_> {
+    const fn gate(&self) -> bool {
+        self.closed.is_none() && self.count.out > 0
+    }
+
+    fn rolling(&self) -> bool {
+        self.count.named > 0 || (self.memory.rollout.is_some() && self.count.out > 0)
+    }
+
+    /// Complete, fresh, begun after the last answer to a write of ours, and nothing in doubt.
+    fn picture_is_good(&self, journal: &Journal) -> bool {
+        let set = self.input.set;
+        let fresh =
+            self.input.now.since(set.read_at) <= READ_IS_FRESH && set.read_at <= self.input.now;
+        set.complete && fresh && !journal.in_doubt && journal.last_answer <= Some(set.read_at)
+    }
+
+    /// Checkpoints, ramp, progress and the end of the rollout. May change which way is up.
+    fn advance(&mut self) {
+        let input = self.input;
+        let proven = self.count.proven.max(0) as u32;
+        self.barrier = match self.memory.rollout.as_ref().map(|rollout| &rollout.stage) {
+            Some(Stage::Going | Stage::Baking { .. }) => {
+                course::barrier(input, &mut self.memory, proven)
+            }
+            _ => Barrier::None,
+        };
+        let c = &self.count;
+        let at_goal = c.out == 0
+            && c.named == 0
+            && c.leaving + c.failed + c.young + c.unready + c.updating + c.unknown == 0
+            && c.pending == 0
+            && c.proven == (c.desired - c.kept).max(0);
+        let kept = c.kept.max(0) as u32;
+        self.note_progress();
+        course::finish(input, &mut self.memory, at_goal, kept);
+        self.look_again();
+        let slots = self.count.surge + self.count.unavailable;
+        self.wave = numbers::wave(self.ramp(), self.count.proven, slots);
+        let far = self.count.proven + self.wave + self.count.overdue;
+        self.far = self.barrier.limit().map_or(far, |limit| far.min(i64::from(limit)));
+    }
+
+    /// A failed gate, a roll back or an end turns the pool the other way up within the turn.
+    fn look_again(&mut self) {
+        let reference = course::reference(self.input, &self.memory);
+        let pending = self.count.pending.max(0) as u32;
+        rows::mark(self.input, &self.memory, &reference, &mut self.rows);
+        let counts_deleting = self.input.policy.rollout.count_deleting;
+        let desired = self.memory.desired.count;
+        self.count = Count::of(&self.rows, &self.resolved, desired, pending, counts_deleting);
+        self.closed = course::closed(self.input, &self.memory, &reference);
+        self.reference = reference;
+    }
+
+    /// The ramp is for revisions that are not proven.
+    fn ramp(&self) -> Option<crate::model::policy::Ramp> {
+        let rollout = self.memory.rollout.as_ref()?;
+        let unproven = rollout.cause == Cause::Revision;
+        self.input.policy.rollout.ramp.filter(|_| unproven)
+    }
+
+    fn note_progress(&mut self) {
+        let (now, count) = (self.input.now, self.count);
+        let Some(rollout) = &mut self.memory.rollout else { return };
+        let available = count.proven.max(0) as u32;
+        let left = (count.out + count.named).max(0) as u32;
+        let progress = &mut rollout.progress;
+        if available > progress.current_available {
+            rollout.failed_in_a_row = 0;
+        }
+        if available > progress.current_available || left < progress.outdated_left {
+            progress.at = now;
+        }
+        progress.current_available = available;
+        progress.outdated_left = left;
+    }
+
+    fn wish(&self) -> Wish {
+        let c = &self.count;
+        if self.input.policy.rollout.method == Method::Reimage {
+            let base = c.desired + if self.gate() { self.buffer() } else { 0 };
+            let fill = c.fill();
+            let room = c.desired - c.kept - c.current;
+            let replace = (base - c.exist).min(room.max(fill));
+            return Wish { fill, replace, ceiling_left: c.ceiling - c.live };
+        }
+        let replace = c.want(self.gate()).min(self.far + c.named - c.current);
+        Wish { fill: c.fill(), replace, ceiling_left: c.ceiling - c.live }
+    }
+
+    /// In place, one machine more than D stands in where none may be missing.
+    fn buffer(&self) -> i64 {
+        let c = &self.count;
+        let left = c.out + c.updating > 0;
+        i64::from(left && c.surge > 0 && (c.unavailable == 0 || c.desired == 1))
+    }
+
+    fn create(&mut self, journal: &Journal, wish: Wish, settle: bool) -> Option<Action> {
+        let restorable = self.rows.iter().filter(|row| send::restores(row)).count() as i64;
+        let wish =
+            Wish { fill: wish.fill - restorable, replace: wish.replace - restorable, ..wish };
+        create::raise(
+            self.input,
+            &self.memory,
+            journal,
+            &self.count,
+            create::Asked { wish, settle },
+            &mut self.holds,
+        )
+    }
+
+    fn choose_removals(&mut self, journal: &Journal, first: bool, picture: bool) -> Removals {
+        let repair = self.repair_limit();
+        if !picture || self.is_blind() {
+            return Removals::default();
+        }
+        let limits = Limits {
+            gate: self.gate(),
+            rolling: self.rolling(),
+            repair,
+            far: self.far,
+            ready_outdated: self.ready_outdated_limit(),
+            surplus: explain::surplus_limit(self.input, &self.memory, &self.count, journal, first),
+            surge_refused: create::surge_refused(self.input, &self.memory),
+            in_place: self.input.policy.rollout.method == Method::Reimage,
+            buffer: self.buffer(),
+        };
+        let order = self.zone_order.clone();
+        remove::remove(self.input, &self.rows, &self.count, limits, order)
+    }
+
+    /// Too much of the pool cannot be seen: that is our blindness, not their illness.
+    fn is_blind(&self) -> bool {
+        let percent = i64::from(self.input.policy.repair.breaker_percent);
+        self.count.unknown > (self.count.desired * percent / 100).max(1)
+    }
+
+    fn repair_limit(&mut self) -> i64 {
+        self.repair_stopped = explain::breaker_is_open(self.input, &mut self.memory, &self.rows);
+        if self.repair_stopped {
+            return 0;
+        }
+        let leaving = self.rows.iter().filter(|row| {
+            row.group == Group::Leaving
+                && row.because == Some(crate::model::action::Because::Failed)
+        });
+        let missing = (self.count.desired - self.count.exist).max(0);
+        let unreplaced = (leaving.count() as i64).min(missing);
+        i64::from(self.input.policy.repair.max_at_once) - unreplaced
+    }
+
+    /// Without capacity for a replacement only one is risked, and none while one is missing.
+    fn ready_outdated_limit(&self) -> i64 {
+        use crate::model::journal::Refusal;
+        let refused = self.memory.backoff.iter().any(|b| b.refusal == Refusal::NoCapacity);
+        if refused { (1 - self.count.fill().max(0)).max(0) } else { i64::MAX }
+    }
+
+    /// What is remembered of what was decided.
+    fn settle_up(&mut self, removals: &Removals, sent: &send::Sent) {
+        explain::remember(self.input, &mut self.memory, &self.rows, removals, sent);
+    }
+}

@@ -1,0 +1,108 @@
+//! The model in the set: written only where the pool owns fields of it, put back when a revision turned out bad.
+
+use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH};
+use crate::model::inventory::{ModelFields, Orchestration};
+use crate::model::machine::Machine;
+use crate::model::plan::Input;
+use crate::model::policy::{Image, Rollback};
+use crate::model::rollout::{Cause, PoolState, Stage, Writing};
+
+/// A set may hold this many models; with one fewer, a new one waits.
+// Azure refuses even to scale out when machines refer to eleven models.
+pub(super) const MODELS: usize = 10;
+
+/// Whether the model has every field of `wanted`.
+pub(super) fn carries(model: &ModelFields, wanted: &ModelFields) -> bool {
+    let same = |has: &Option<Box<str>>, want: &Option<Box<str>>| want.is_none() || has == want;
+    same(&model.image, &wanted.image)
+        && same(&model.vm_size, &wanted.vm_size)
+        && wanted.tags.iter().all(|(key, value)| model.tags.get(key) == Some(value))
+}
+
+/// The fields people want in the model now; `None` where they own nothing, or what they follow is not known yet.
+pub(super) fn wanted_fields(input: &Input) -> Option<ModelFields> {
+    let owned = &input.policy.model;
+    if owned.is_empty() {
+        return None;
+    }
+    let mut fields = owned.fields.clone();
+    match &owned.image {
+        Some(Image::Exact(image)) => fields.image = Some(image.clone()),
+        Some(Image::Follow(_)) => fields.image = Some(input.facts.follow.as_ref()?.image.clone()),
+        None => {}
+    }
+    Some(fields)
+}
+
+/// How many models the machines refer to.
+pub(super) fn referenced(machines: &[Machine]) -> usize {
+    let mut revisions: Vec<&str> =
+        machines.iter().filter_map(|m| m.revision.as_ref()).map(|r| r.as_str()).collect();
+    revisions.sort_unstable();
+    revisions.dedup();
+    revisions.len()
+}
+
+/// The write this turn needs, if any. At most one is under way.
+pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
+    if memory.model.writing.is_some() {
+        return None;
+    }
+    let (fields, why, reason) = what(input, memory)?;
+    memory.model.writing = Some(Writing {
+        over: input.set.revision.clone(),
+        fields: fields.clone(),
+        put_back: why == ModelWrite::PutBack,
+        at: input.now,
+    });
+    if why == ModelWrite::Wanted {
+        memory.model.wanted_fields = Some(fields.clone());
+    }
+    Some(Action::UpdateModel { fields, why, reason: reason.into(), expect: expect(input) })
+}
+
+pub(super) fn expect(input: &Input) -> Expect {
+    Expect {
+        etag: input.set.etag.clone(),
+        capacity: input.set.capacity,
+        revision: input.set.revision.clone(),
+        before: input.set.read_at.plus(READ_IS_FRESH),
+    }
+}
+
+fn what(input: &Input, memory: &PoolState) -> Option<(ModelFields, ModelWrite, &'static str)> {
+    let model = input.set.model.as_ref()?;
+    if let Some(back) = put_back(input, memory).filter(|fields| !carries(model, fields)) {
+        return Some((back, ModelWrite::PutBack, "the last good model is put back"));
+    }
+    let wanted = wanted_fields(input)?;
+    let new_wish = memory.model.wanted_fields.as_ref() != Some(&wanted);
+    let waits_for_person = memory.mixed
+        || memory.rollout.as_ref().is_some_and(|r| {
+            matches!(r.stage, Stage::Failing { .. }) || r.cause == Cause::Rollback
+        })
+        || memory.model.put_back_over.is_some();
+    let crowded = input.set.orchestration == Orchestration::Uniform
+        && referenced(input.machines) >= MODELS - 1;
+    if carries(model, &wanted) || (waits_for_person && !new_wish) || crowded {
+        return None;
+    }
+    Some((wanted, ModelWrite::Wanted, "the pool file wants these fields in the model"))
+}
+
+/// The fields of the last good revision, when the model must go back to them.
+fn put_back(input: &Input, memory: &PoolState) -> Option<ModelFields> {
+    let rollout_is_bad = memory.rollout.as_ref().is_some_and(|rollout| {
+        matches!(rollout.stage, Stage::Failing { .. }) && input.set.revision == rollout.to
+            || rollout.cause == Cause::Rollback && input.set.revision != rollout.to
+    });
+    let abandoned = memory.mixed && memory.wanted.as_ref() != Some(&input.set.revision);
+    if !rollout_is_bad && !abandoned {
+        return None;
+    }
+    let owns = !input.policy.model.is_empty();
+    if !owns && input.policy.rollout.rollback != Rollback::WriteModel {
+        return None;
+    }
+    memory.model.good_fields.clone()
+}

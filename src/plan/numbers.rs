@@ -1,0 +1,196 @@
+//! The arithmetic, in one place. Everything is counted anew each turn; nothing here remembers.
+//!
+//! `fill` is what is lost or grown and may always be created; `want` is what the rollout would have; `far` is how many
+//! may be new, or on their way to it. Invariants are asserted in [`check`].
+
+use crate::model::plan::{Numbers, PlanBug};
+use crate::model::policy::Ramp;
+use crate::model::quantity::Resolved;
+
+use super::rows::{Group, Kept, Row};
+
+/// Signed, so that a deficit is a number and not an accident.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Count {
+    pub desired: i64,
+    pub surge: i64,
+    pub unavailable: i64,
+    pub floor: i64,
+    pub ceiling: i64,
+    pub ghosts: i64,
+    pub leaving: i64,
+    pub gray: i64,
+    pub unknown: i64,
+    pub updating: i64,
+    pub failed: i64,
+    pub young: i64,
+    pub ready: i64,
+    pub unready: i64,
+    pub pending: i64,
+    pub live: i64,
+    pub exist: i64,
+    pub promise: i64,
+    pub kept: i64,
+    pub named: i64,
+    pub out: i64,
+    pub current: i64,
+    /// Available and on target.
+    pub proven: i64,
+    /// Leaving for longer than their deadline.
+    pub overdue: i64,
+}
+
+impl Count {
+    pub fn of(
+        rows: &[Row],
+        resolved: &Resolved,
+        desired: u32,
+        pending: u32,
+        all_count: bool,
+    ) -> Self {
+        let mut c = Count {
+            desired: i64::from(desired),
+            surge: i64::from(resolved.surge),
+            unavailable: i64::from(resolved.unavailable),
+            floor: i64::from(resolved.floor),
+            ceiling: i64::from(resolved.ceiling),
+            pending: i64::from(pending),
+            ..Count::default()
+        };
+        for row in rows {
+            *c.group(row.group) += 1;
+            let uncounted = row.written_off || (!all_count && row.group == Group::Leaving);
+            c.live += i64::from(!uncounted);
+            c.overdue += i64::from(row.group == Group::Leaving && row.overdue);
+            if !row.group.exists() {
+                continue;
+            }
+            if row.named {
+                c.named += 1;
+            } else if row.kept != Kept::No && row.outdated {
+                c.kept += 1;
+            } else if row.outdated {
+                c.out += 1;
+            } else {
+                c.current += 1;
+                c.proven += i64::from(row.group == Group::Ready);
+            }
+        }
+        c.live += c.pending;
+        c.current += c.pending;
+        c.exist = c.young + c.ready + c.unready + c.updating + c.unknown + c.pending;
+        c.promise = c.ready + c.unready;
+        c
+    }
+
+    fn group(&mut self, group: Group) -> &mut i64 {
+        match group {
+            Group::Ghost => &mut self.ghosts,
+            Group::Leaving => &mut self.leaving,
+            Group::Gray => &mut self.gray,
+            Group::Unknown => &mut self.unknown,
+            Group::Updating => &mut self.updating,
+            Group::Failed => &mut self.failed,
+            Group::Young => &mut self.young,
+            Group::Ready => &mut self.ready,
+            Group::Unready => &mut self.unready,
+        }
+    }
+
+    pub const fn spare(&self) -> i64 {
+        self.ready - self.floor
+    }
+
+    pub const fn pot(&self) -> i64 {
+        self.promise - self.floor
+    }
+
+    pub const fn fill(&self) -> i64 {
+        self.desired - self.exist
+    }
+
+    /// What may not be touched now stands for itself.
+    pub const fn want(&self, gate: bool) -> i64 {
+        self.desired - self.kept - self.current - if gate { 0 } else { self.out }
+    }
+
+    pub fn for_people(&self) -> Numbers {
+        let n = |value: i64| value.max(0) as u32;
+        Numbers {
+            desired: n(self.desired),
+            live: n(self.live),
+            exist: n(self.exist),
+            available: n(self.ready),
+            promise: n(self.promise),
+            current: n(self.current),
+            outdated: n(self.out),
+            pending: n(self.pending),
+            kept: n(self.kept),
+            named: n(self.named),
+            leaving: n(self.leaving),
+            failed: n(self.failed),
+            young: n(self.young),
+            proven: n(self.proven),
+        }
+    }
+}
+
+/// How many may be on their way to a revision of which `proven` serve: 1, 2, 4 …, no more than the slots.
+pub(super) fn wave(ramp: Option<Ramp>, proven: i64, slots: i64) -> i64 {
+    let Some(ramp) = ramp else { return i64::from(u32::MAX) };
+    let most = slots.max(1);
+    let (mut wave, mut done) = (i64::from(ramp.first).min(most), 0_i64);
+    while wave < most && done + wave <= proven {
+        done += wave;
+        wave = wave.saturating_mul(i64::from(ramp.factor)).min(most);
+    }
+    wave
+}
+
+/// What must hold of any count, whatever was seen.
+pub(super) fn check(c: &Count, rows: usize, gate: bool, create: i64) -> Result<(), PlanBug> {
+    let classes = c.ghosts + c.leaving + c.gray + c.failed + c.exist;
+    let rules = [
+        (
+            "every machine is in one class",
+            classes,
+            rows as i64 + c.pending,
+            classes == rows as i64 + c.pending,
+        ),
+        ("available is within the promise", c.ready, c.promise, c.ready <= c.promise),
+        ("the promise is within what exists", c.promise, c.exist, c.promise <= c.exist),
+        ("fill is within want", c.fill(), c.want(gate), c.fill() <= c.want(gate)),
+        (
+            "nothing is created that must be deleted again",
+            c.current + create,
+            c.desired - c.kept,
+            create == 0 || c.current + create <= c.desired - c.kept,
+        ),
+        (
+            "a closed gate wants only what is lost",
+            c.want(gate),
+            c.fill(),
+            gate || c.named > 0 || c.want(gate) == c.fill(),
+        ),
+    ];
+    match rules.into_iter().find(|rule| !rule.3) {
+        Some((what, left, right, _)) => Err(PlanBug { what, left, right }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waves_double_up_to_the_slots() {
+        let ramp = Some(Ramp { first: 1, factor: 2 });
+        let waves: Vec<i64> = (0..12).map(|proven| wave(ramp, proven, 10)).collect();
+        assert_eq!(waves, [1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8]);
+        assert_eq!(wave(ramp, 15, 10), 10);
+        assert_eq!(wave(ramp, 0, 0), 1);
+        assert_eq!(wave(Some(Ramp { first: 50, factor: 2 }), 0, 10), 10);
+        assert!(wave(None, 0, 1) > 1_000_000);
+    }
+}

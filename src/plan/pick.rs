@@ -1,0 +1,85 @@
+//! Which ones, inside a class: the zone that has most, counted again after each pick; then fewest workloads, the order
+//! asked for, and the id.
+
+use std::collections::BinaryHeap;
+
+use crate::model::machine::Machine;
+use crate::model::plan::Input;
+use crate::model::policy::Order;
+
+use super::rows::Row;
+
+/// Hands out the machines of one class, best to remove first.
+#[derive(Debug)]
+pub(super) struct Picker<'a> {
+    /// One heap a zone.
+    zones: Vec<(u16, BinaryHeap<Candidate<'a>>)>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate<'a> {
+    // A heap gives its greatest first, so everything is turned round.
+    rank: std::cmp::Reverse<(bool, i64, i64, i64, &'a str, &'a str, usize)>,
+}
+
+impl<'a> Picker<'a> {
+    pub fn new(input: &Input<'a>, rows: &[Row], of: impl Fn(usize, &Row) -> bool) -> Self {
+        let mut zones: Vec<(u16, Vec<Candidate>)> = Vec::new();
+        for (at, row) in rows.iter().enumerate().filter(|(at, row)| of(*at, row)) {
+            let machine = row.machine(input);
+            let rank = std::cmp::Reverse(rank(input, machine, at));
+            match zones.iter_mut().find(|(zone, _)| *zone == row.zone) {
+                Some((_, list)) => list.push(Candidate { rank }),
+                None => zones.push((row.zone, vec![Candidate { rank }])),
+            }
+        }
+        let zones = zones.into_iter().map(|(zone, list)| (zone, BinaryHeap::from(list)));
+        Self { zones: zones.collect() }
+    }
+
+    /// The next row, from the zone with most machines; `exist` counts them by zone.
+    pub fn next(&mut self, exist: &[i64], names: &[u16]) -> Option<usize> {
+        let count = |zone: u16| exist.get(usize::from(zone)).copied().unwrap_or(0);
+        let name = |zone: u16| names.get(usize::from(zone)).copied().unwrap_or(0);
+        let best = self
+            .zones
+            .iter_mut()
+            .filter(|(_, heap)| !heap.is_empty())
+            .max_by_key(|(zone, _)| (count(*zone), std::cmp::Reverse(name(*zone))))?;
+        best.1.pop().map(|candidate| candidate.rank.0.6)
+    }
+}
+
+/// Smaller goes first. An order written in the pool file comes before workloads.
+fn rank<'a>(
+    input: &Input<'a>,
+    machine: &'a Machine,
+    at: usize,
+) -> (bool, i64, i64, i64, &'a str, &'a str, usize) {
+    let age = match input.policy.rollout.order {
+        None | Some(Order::Oldest) => machine.imaged.millis(),
+        Some(Order::Newest) => machine.imaged.millis().saturating_neg(),
+        Some(Order::Random) => shuffle(input.seed, machine),
+    };
+    let workloads = i64::from(machine.workloads);
+    let (first, second) = match input.policy.rollout.order {
+        None => (workloads, age),
+        Some(_) => (age, workloads),
+    };
+    // What we do not know the revision of goes last of all.
+    let unknown = machine.revision.is_none();
+    let vm = machine.vm.as_ref().map_or("", |vm| vm.as_str());
+    (unknown, first, second, machine.created.millis(), vm, machine.id.as_str(), at)
+}
+
+/// A number that depends on the seed and the machine only, so that it does not change from turn to turn.
+fn shuffle(seed: u64, machine: &Machine) -> i64 {
+    let name = machine.vm.as_ref().map_or(machine.id.as_str(), |vm| vm.as_str());
+    let mut hash = seed ^ 0xcbf2_9ce4_8422_2325;
+    for byte in name.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash ^= hash >> 29;
+    hash = hash.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (hash >> 1) as i64
+}

@@ -1,0 +1,304 @@
+//! Which machines leave, in the order that matters: failed, named, outdated within the budget, surplus. Each class takes
+//! what its own limits allow and passes the rest on; a blocked class never blocks the next one.
+
+use crate::model::action::Because;
+use crate::model::plan::Input;
+
+use super::numbers::Count;
+use super::pick::Picker;
+use super::rows::{Group, Kept, Row};
+
+/// What a class is allowed beside its number.
+#[derive(Debug, Clone, Copy)]
+struct Rule {
+    /// Takes from the promise: it serves, or did.
+    served: bool,
+    /// Takes from what is available.
+    available: bool,
+    because: Because,
+}
+
+/// The limits of this turn, worked out before anything is picked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub gate: bool,
+    pub rolling: bool,
+    /// Repair: failed machines that may leave now.
+    pub repair: i64,
+    /// How many may be new, or on their way to it.
+    pub far: i64,
+    /// More than this many available ones may not be given up while surge cannot be had.
+    pub ready_outdated: i64,
+    /// Surplus that may leave now.
+    pub surplus: i64,
+    pub surge_refused: bool,
+    /// In place: nothing leaves for being outdated.
+    pub in_place: bool,
+    /// One machine more than D, while something is updated in place.
+    pub buffer: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Blocked {
+    /// Something wanted to leave and the floor, or the promise, said no.
+    pub floor: bool,
+    /// The last available machine waits for another.
+    pub last: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Removals {
+    /// Row and reason, in the order picked.
+    pub picked: Vec<(usize, Because)>,
+    /// Rows to update in place.
+    pub updated: Vec<usize>,
+    pub blocked: Blocked,
+    /// What was surplus before any limit.
+    pub over: i64,
+}
+
+struct Taker<'a, 'r> {
+    input: &'r Input<'a>,
+    rows: &'r [Row],
+    count: &'r Count,
+    limits: Limits,
+    spare: i64,
+    pot: i64,
+    exist: Vec<i64>,
+    zone_order: Vec<u16>,
+    taken: Vec<bool>,
+    out: Removals,
+}
+
+pub(super) fn remove(
+    input: &Input,
+    rows: &[Row],
+    count: &Count,
+    limits: Limits,
+    zone_order: Vec<u16>,
+) -> Removals {
+    let mut exist = vec![0_i64; zone_order.len()];
+    for row in rows.iter().filter(|row| row.group.exists()) {
+        if let Some(number) = exist.get_mut(usize::from(row.zone)) {
+            *number += 1;
+        }
+    }
+    let out =
+        Removals { picked: Vec::new(), updated: Vec::new(), blocked: Blocked::default(), over: 0 };
+    let mut taker = Taker {
+        input,
+        rows,
+        count,
+        limits,
+        spare: count.spare(),
+        pot: count.pot(),
+        exist,
+        zone_order,
+        taken: vec![false; rows.len()],
+        out,
+    };
+    taker.repair();
+    taker.named();
+    if limits.gate {
+        taker.replace();
+    }
+    taker.surplus();
+    taker.out
+}
+
+const fn movable(row: &Row) -> bool {
+    !row.is_untouchable() && !row.waiting
+}
+
+const fn replaceable(row: &Row) -> bool {
+    row.outdated && !row.named && matches!(row.kept, Kept::No)
+}
+
+/// As surplus even those may leave that only an operator may replace.
+const fn spendable(row: &Row) -> bool {
+    movable(row) && !row.named
+}
+
+impl Taker<'_, '_> {
+    /// Take up to `n` of a class one by one, as long as the limits allow; how many were taken.
+    fn take(&mut self, n: i64, of: impl Fn(&Row) -> bool, rule: Rule) -> i64 {
+        if n <= 0 {
+            return 0;
+        }
+        let taken = &self.taken;
+        let mut picker = Picker::new(self.input, self.rows, |at, row| !taken[at] && of(row));
+        let mut left = n;
+        while left > 0 {
+            if !self.may(rule) {
+                let more = picker.next(&self.exist, &self.zone_order).is_some();
+                self.out.blocked.floor |= more && !self.is_last(rule);
+                self.out.blocked.last |= more && self.is_last(rule);
+                break;
+            }
+            let Some(row) = picker.next(&self.exist, &self.zone_order) else { break };
+            self.pick(row, rule);
+            left -= 1;
+        }
+        n - left
+    }
+
+    fn may(&self, rule: Rule) -> bool {
+        (!rule.served || self.pot >= 1)
+            && (!rule.available || self.spare >= 1)
+            && !self.is_last(rule)
+    }
+
+    /// The last available one waits for another while surge can be had.
+    fn is_last(&self, rule: Rule) -> bool {
+        rule.available
+            && self.count.desired > 0
+            && self.count.surge > 0
+            && !self.limits.surge_refused
+            && self.spare + self.count.floor <= 1
+    }
+
+    fn pick(&mut self, row: usize, rule: Rule) {
+        self.taken[row] = true;
+        self.pot -= i64::from(rule.served);
+        self.spare -= i64::from(rule.available);
+        if let Some(zone) = self.exist.get_mut(usize::from(self.rows[row].zone)) {
+            *zone -= i64::from(self.rows[row].group.exists());
+        }
+        self.out.picked.push((row, rule.because));
+    }
+
+    fn repair(&mut self) {
+        let rule = Rule { served: false, available: false, because: Because::Failed };
+        self.take(self.limits.repair, |row| row.group == Group::Failed && movable(row), rule);
+    }
+
+    /// Whatever the gate; `now` accepts the loss.
+    fn named(&mut self) {
+        let all = self.count.named + self.count.failed;
+        let accepted = |row: &Row| row.now && row.group.exists() && movable(row) && seen(row);
+        let before = self.out.picked.len();
+        let rule = Rule { served: false, available: false, because: Because::NamedNow };
+        self.take(all, accepted, rule);
+        for at in before..self.out.picked.len() {
+            let group = self.rows[self.out.picked[at].0].group;
+            self.spare -= i64::from(group == Group::Ready);
+            self.pot -= i64::from(matches!(group, Group::Ready | Group::Unready));
+        }
+        for (group, served, available) in [
+            (Group::Failed, false, false),
+            (Group::Young, false, false),
+            (Group::Unready, true, false),
+            (Group::Ready, true, true),
+        ] {
+            let rule = Rule { served, available, because: Because::Named };
+            self.take(all, |row| row.named && !row.now && row.group == group && movable(row), rule);
+        }
+    }
+
+    fn replace(&mut self) {
+        let rule = |served, available| Rule { served, available, because: Because::Outdated };
+        let of =
+            |group: Group| move |row: &Row| row.group == group && replaceable(row) && movable(row);
+        let young = self.take(i64::MAX, of(Group::Young), rule(false, false));
+        let begun =
+            self.count.desired - self.count.kept - (self.count.out - young) - self.count.named;
+        let mut allow = self.limits.far - begun;
+        let from = self.out.picked.len();
+        allow -= self.take(allow, of(Group::Unready), rule(true, false));
+        self.take(allow.min(self.limits.ready_outdated), of(Group::Ready), rule(true, true));
+        if self.limits.in_place {
+            let updated = self.out.picked.split_off(from);
+            self.out.updated = updated.into_iter().map(|(row, _)| row).collect();
+        }
+    }
+
+    fn surplus(&mut self) {
+        let c = self.count;
+        let left = c.out + c.named
+            - self.rows_taken(|row| row.group.exists() && (row.named || replaceable(row)));
+        let bound = if self.limits.rolling && left > 0 { c.ceiling } else { c.desired };
+        let bound = if self.limits.in_place { c.desired + self.limits.buffer } else { bound };
+        let removed = self.out.picked.len() as i64;
+        let capacity = i64::from(self.input.set.capacity);
+        self.out.over =
+            (c.exist + c.failed - removed - bound).min(capacity - removed - bound).max(0);
+        let mut over = self.out.over.min(self.limits.surplus);
+        let rule = |served, available| Rule { served, available, because: Because::Surplus };
+        let on_target = |row: &Row| !row.outdated || row.kept == Kept::RevisionUnknown;
+        let off = |row: &Row| row.outdated && row.kept != Kept::RevisionUnknown;
+        over -= self.take(over, |r| r.group == Group::Failed && movable(r), rule(false, false));
+        if self.limits.in_place {
+            over -= self.take(
+                over,
+                |r| r.group == Group::Young && on_target(r) && spendable(r),
+                rule(false, false),
+            );
+            over -= self.take(
+                over,
+                |r| r.group == Group::Unready && on_target(r) && spendable(r),
+                rule(true, false),
+            );
+            over -= self.take(
+                over,
+                |r| r.group == Group::Ready && on_target(r) && spendable(r),
+                rule(true, true),
+            );
+        }
+        over -= self.take(
+            over,
+            |r| r.group == Group::Young && off(r) && spendable(r),
+            rule(false, false),
+        );
+        over -= self.take(
+            over,
+            |r| r.group == Group::Unready && off(r) && spendable(r),
+            rule(true, false),
+        );
+        for (group, served, available) in [
+            (Group::Young, false, false),
+            (Group::Unready, true, false),
+            (Group::Ready, true, true),
+        ] {
+            let named = Rule { served, available, because: Because::Named };
+            over -= self.take(over, |r| r.named && r.group == group && movable(r), named);
+        }
+        over -= self.take(
+            over,
+            |r| r.group == Group::Ready && off(r) && spendable(r),
+            rule(true, true),
+        );
+        over -= self.take(
+            over,
+            |r| r.group == Group::Unready && on_target(r) && spendable(r),
+            rule(true, false),
+        );
+        if !self.protects_young() {
+            over -= self.take(
+                over,
+                |r| r.group == Group::Young && on_target(r) && spendable(r),
+                rule(false, false),
+            );
+        }
+        self.take(
+            over,
+            |r| r.group == Group::Ready && on_target(r) && spendable(r),
+            rule(true, true),
+        );
+    }
+
+    /// A young replacement is no surplus while a machine it replaces still serves.
+    fn protects_young(&self) -> bool {
+        let serving = |row: &Row| row.group == Group::Ready && row.outdated;
+        let still = self.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
+        still && self.count.current <= self.count.desired
+    }
+
+    fn rows_taken(&self, of: impl Fn(&Row) -> bool) -> i64 {
+        let picked = self.out.picked.iter().map(|(row, _)| *row);
+        picked.filter(|row| of(&self.rows[*row])).count() as i64
+    }
+}
+
+const fn seen(row: &Row) -> bool {
+    !matches!(row.group, Group::Unknown | Group::Updating)
+}

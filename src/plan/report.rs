@@ -1,0 +1,331 @@
+//! What people are told: each machine's class and reason, where the rollout stands, an estimate, when to look again.
+
+use crate::model::action::{Action, Class, Verb};
+use crate::model::machine::{Condition, Lifecycle};
+use crate::model::plan::{
+    AskAnswer, Estimate, MachineReport, Planned, Report, RolloutPhase, RolloutReport, Why,
+};
+use crate::model::policy::Method;
+use crate::model::rollout::{Cause, Ended, Ending, Stage};
+use crate::model::time::{Span, Time};
+
+use super::Desk;
+use super::course::{Barrier, Closed};
+use super::reasons::SOON;
+use super::remove::Removals;
+use super::rows::{Doing, Group, Kept, Row};
+use super::send::Sent;
+
+/// Nothing to do and nothing under way: look again after this.
+// 5 min: two reads each time, so a thousand idle pools cost seven calls a second.
+const IDLE: Span = Span::minutes(5);
+
+/// A boot and a delete, for the estimate only.
+// Medians seen for Linux machines: about 100 s from the request to a ready guest, 35 s to delete.
+const BOOT: Span = Span::seconds(100);
+const DELETE: Span = Span::seconds(35);
+
+/// How long an ended rollout is shown as the pool's phase.
+const ENDED_SHOWN: Span = Span::hours(24);
+
+pub(super) fn report(
+    desk: Desk,
+    removals: &Removals,
+    sent: &Sent,
+    actions: Vec<Action>,
+    asks: Vec<AskAnswer>,
+) -> Planned {
+    let machines = (0..desk.rows.len()).map(|at| machine(&desk, removals, sent, at)).collect();
+    let rollout = rollout(&desk);
+    let estimate = estimate(&desk, &actions);
+    let again = again(&desk, &actions);
+    let mut notices: Vec<Box<str>> = Vec::new();
+    if desk.resolved.forced {
+        notices.push("maxSurge and maxUnavailable both round to 0; one may be unavailable".into());
+    }
+    if let Some(busy) = &desk.input.set.busy {
+        notices
+            .push(format!("somebody else's {} runs since {}", busy.operation, busy.since).into());
+    }
+    let holds = desk.holds.finish();
+    let again = holds.iter().map(|hold| hold.recheck).fold(again, Time::min);
+    let report = Report {
+        at: desk.input.now,
+        resolved: desk.resolved,
+        numbers: desk.count.for_people(),
+        notices,
+        machines,
+        holds,
+        asks,
+        rollout,
+        estimate,
+        again,
+    };
+    Planned { actions, report, state: desk.memory }
+}
+
+fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineReport {
+    let row = &desk.rows[at];
+    let record = row.machine(desk.input);
+    let (lifecycle, why) = sent.of(at).unwrap_or_else(|| {
+        let lifecycle = match row.doing {
+            Doing::Lost => Lifecycle::InService,
+            Doing::Drained => Lifecycle::Drained,
+            _ => record.lifecycle,
+        };
+        (lifecycle, why(desk, row))
+    });
+    let why = match why {
+        Why::WaitsFloor if removals.blocked.last => Why::WaitsLast,
+        other => other,
+    };
+    MachineReport {
+        index: row.index,
+        class: class(desk, row, why),
+        lifecycle,
+        why,
+        next: next(desk, row),
+    }
+}
+
+fn class(desk: &Desk, row: &Row, why: Why) -> Class {
+    let on_its_way = matches!(
+        why,
+        Why::RemovedFailed | Why::RemovedNamed | Why::RemovedOutdated | Why::RemovedSurplus
+    );
+    match row.group {
+        Group::Ghost | Group::Leaving => Class::Leaving,
+        Group::Updating => Class::Updating,
+        Group::Gray => Class::Gray,
+        Group::Unknown => Class::Unknown,
+        _ if row.machine(desk.input).is_kept_by_people() => Class::Held,
+        Group::Failed => Class::Failed,
+        _ if row.named => Class::DeleteRequested,
+        _ if matches!(why, Why::RemovedSurplus | Why::SurplusWaits) => Class::Surplus,
+        Group::Young if !on_its_way && !row.outdated => Class::Replacement,
+        _ if row.outdated => Class::Outdated,
+        _ => Class::Current,
+    }
+}
+
+fn why(desk: &Desk, row: &Row) -> Why {
+    let record = row.machine(desk.input);
+    match row.group {
+        Group::Ghost => Why::Ghost,
+        Group::Leaving => why_leaving(row),
+        Group::Updating => Why::Updating,
+        Group::Gray if record.lifecycle == Lifecycle::Standby => Why::Standby,
+        Group::Gray => Why::CutOff,
+        Group::Unknown => Why::NotSeen,
+        Group::Failed | Group::Young | Group::Ready | Group::Unready => why_there(desk, row),
+    }
+}
+
+fn why_leaving(row: &Row) -> Why {
+    match row.doing {
+        _ if row.overdue => Why::StuckDelete,
+        Doing::CloudDeletes => Why::CloudDeletes,
+        Doing::Draining | Doing::Drained => Why::Draining,
+        Doing::AskAgain(_) | Doing::Lost => Why::RequestLost,
+        Doing::Deleting | Doing::Nothing => Why::Deleting,
+    }
+}
+
+fn why_there(desk: &Desk, row: &Row) -> Why {
+    let kept = match row.kept {
+        Kept::Person => Some(Why::HeldByPerson),
+        Kept::Cloud => Some(Why::ProtectedInCloud),
+        Kept::RevisionUnknown => Some(Why::RevisionUnknown),
+        Kept::OnDelete => Some(Why::WaitsOnDelete),
+        Kept::UpdateFailed => Some(Why::UpdateFailed),
+        Kept::No => None,
+    };
+    if let Some(kept) = kept {
+        return kept;
+    }
+    if row.waiting {
+        return Why::DrainBlocked;
+    }
+    let record = row.machine(desk.input);
+    match row.group {
+        Group::Failed if desk.repair_stopped => Why::FailedBreaker,
+        Group::Failed => Why::FailedInTurn,
+        _ if row.named => Why::NamedWaits,
+        Group::Young if !row.outdated && record.condition == Condition::Ready => Why::Settling,
+        Group::Young if !row.outdated => Why::Proving,
+        _ if row.outdated => why_outdated(desk),
+        Group::Unready => Why::Grace,
+        _ if record.revision.is_none() => Why::RevisionUnknown,
+        _ => Why::Fine,
+    }
+}
+
+fn why_outdated(desk: &Desk) -> Why {
+    match desk.closed {
+        Some(Closed::NoRollout) if desk.memory.advisory_held => Why::WaitsAdoption,
+        Some(Closed::NoRollout | Closed::ModelElsewhere | Closed::Natives) => Why::WaitsRollout,
+        Some(Closed::Paused) => Why::WaitsPaused,
+        Some(Closed::Failing) => Why::WaitsFailing,
+        Some(Closed::Window) => Why::WaitsWindow,
+        None if desk.barrier != Barrier::None && desk.far <= desk.count.current => {
+            Why::WaitsCheckpoint
+        }
+        None if desk.far <= desk.count.current => Why::WaitsRamp,
+        None if desk.count.spare() <= 0 && desk.count.surge > 0 => Why::WaitsSurge,
+        None => Why::WaitsFloor,
+    }
+}
+
+/// When this machine is looked at again, where a time is known.
+fn next(desk: &Desk, row: &Row) -> Option<Time> {
+    let (record, policy) = (row.machine(desk.input), desk.input.policy);
+    match row.group {
+        _ if row.waiting => {
+            let blocked = &desk.memory.blocked;
+            blocked.iter().find(|b| super::rows::is(&b.key, record)).map(|b| b.until)
+        }
+        Group::Young if record.condition == Condition::Ready => {
+            Some(record.since.plus(policy.rollout.min_ready))
+        }
+        Group::Young => Some(record.imaged.plus(policy.rollout.readiness_deadline)),
+        Group::Unready if record.condition == Condition::Ready => {
+            Some(record.since.plus(policy.rollout.min_ready))
+        }
+        Group::Unready => Some(record.since.plus(policy.repair.after)),
+        Group::Leaving => match row.doing {
+            Doing::AskAgain(at) => Some(at),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn rollout(desk: &Desk) -> RolloutReport {
+    let reference = Some(desk.reference.revision.clone());
+    let Some(rollout) = &desk.memory.rollout else {
+        let shown = |last: &&Ended| desk.input.now.since(last.at) < ENDED_SHOWN;
+        let last = desk.memory.last.as_ref().filter(shown);
+        return RolloutReport {
+            phase: last.map_or(RolloutPhase::None, |last| ended(last.how)),
+            from: None,
+            to: last.map(|last| last.to.clone()),
+            reference,
+            done: last.map_or(0, |last| last.done),
+            total: last.map_or(0, |last| last.covered),
+            failed: last.map_or(0, |last| last.failed),
+            exceptions: exceptions(desk),
+        };
+    };
+    let left = (desk.count.out + desk.count.named).max(0) as u32;
+    RolloutReport {
+        phase: phase(desk, &rollout.stage, rollout.cause),
+        from: rollout.from.clone(),
+        to: Some(rollout.to.clone()),
+        reference,
+        done: rollout.covered.saturating_sub(left),
+        total: rollout.covered,
+        failed: rollout.failed.len() as u32,
+        exceptions: exceptions(desk),
+    }
+}
+
+fn exceptions(desk: &Desk) -> Vec<crate::model::ids::Key> {
+    let kept = desk.rows.iter().filter(|row| row.outdated && row.kept != Kept::No);
+    kept.map(|row| row.machine(desk.input).key()).collect()
+}
+
+const fn ended(how: Ending) -> RolloutPhase {
+    match how {
+        Ending::Succeeded => RolloutPhase::Succeeded,
+        Ending::SucceededWithExceptions => RolloutPhase::SucceededWithExceptions,
+        Ending::Aborted => RolloutPhase::Aborted,
+        Ending::RolledBack => RolloutPhase::RolledBack,
+    }
+}
+
+fn phase(desk: &Desk, stage: &Stage, cause: Cause) -> RolloutPhase {
+    let deadline = desk.input.policy.rollout.progress_deadline;
+    let still = desk
+        .memory
+        .rollout
+        .as_ref()
+        .is_some_and(|rollout| desk.input.now.since(rollout.progress.at) >= deadline);
+    match stage {
+        Stage::Paused { .. } | Stage::Failing { .. } => RolloutPhase::Paused,
+        Stage::Baking { .. } => RolloutPhase::Baking,
+        Stage::Going if still => RolloutPhase::Stalled,
+        Stage::Going if cause == Cause::Rollback => RolloutPhase::RollingBack,
+        Stage::Going if desk.closed.is_some() => RolloutPhase::Waiting,
+        Stage::Going
+            if matches!(
+                desk.barrier,
+                Barrier::Soaking(..) | Barrier::Approval(_) | Barrier::GateUnknown(..)
+            ) =>
+        {
+            RolloutPhase::Waiting
+        }
+        Stage::Going => RolloutPhase::Progressing,
+    }
+}
+
+fn estimate(desk: &Desk, actions: &[Action]) -> Estimate {
+    let c = &desk.count;
+    let raised = actions.iter().find_map(|action| match action {
+        Action::Raise { from, to, .. } => Some(i64::from(to.saturating_sub(*from))),
+        _ => None,
+    });
+    let left = c.out + c.named;
+    let slots = (c.surge + c.unavailable).max(1);
+    let rounds = (left + slots - 1) / slots;
+    let slot = BOOT.plus(DELETE).plus(desk.input.policy.rollout.min_ready);
+    let open = desk.memory.rollout.is_some() && left > 0 && desk.closed.is_none();
+    let peak =
+        (c.live + raised.unwrap_or(0)).max(if open { c.ceiling.min(c.live + left) } else { 0 });
+    let each = desk.input.facts.quota.as_ref().map(|quota| quota.cores_each);
+    let peak_machines = peak.max(0) as u32;
+    let writes = if desk.input.policy.rollout.method == Method::Reimage { 1 } else { 2 };
+    Estimate {
+        finishes: open.then(|| desk.input.now.plus(slot.times(rounds))),
+        peak_machines,
+        peak_cores: each.map(|each| each.saturating_mul(peak_machines)),
+        calls: if open { (rounds * (writes + 2)).max(0) as u32 } else { actions.len() as u32 },
+    }
+}
+
+/// The next moment at which something can be different without anybody telling us.
+fn again(desk: &Desk, actions: &[Action]) -> Time {
+    let now = desk.input.now;
+    let c = &desk.count;
+    let under_way = c.pending + c.leaving + c.updating + c.ghosts + c.young > 0
+        || actions.iter().any(|action| action.verb() != Verb::Restore);
+    let mut again = now.plus(if under_way { SOON } else { IDLE });
+    let mut sooner = |at: Time| {
+        if at > now {
+            again = again.min(at);
+        }
+    };
+    for row in &desk.rows {
+        if let Some(at) = next(desk, row) {
+            sooner(at);
+        }
+    }
+    for back_off in &desk.memory.backoff {
+        sooner(back_off.until);
+    }
+    if let Some(changes) = desk.input.policy.windows.at(now).changes {
+        sooner(changes);
+    }
+    if let Barrier::Soaking(_, until) = desk.barrier {
+        sooner(until);
+    }
+    if let Some(Stage::Baking { since }) = desk.memory.rollout.as_ref().map(|r| &r.stage) {
+        sooner(since.plus(desk.input.policy.rollout.bake));
+    }
+    if let Some(age) = desk.input.policy.rollout.max_age {
+        let oldest = desk.input.machines.iter().map(|machine| machine.imaged).min();
+        if let Some(oldest) = oldest {
+            sooner(oldest.plus(age).plus(Span::from_millis(1)));
+        }
+    }
+    again
+}

@@ -1,0 +1,277 @@
+//! The graph of one setting: a turn of the production planner and every calm event from every state.
+
+use std::collections::BTreeMap;
+
+use poolkeeper::model::action::Action;
+use poolkeeper::model::budget::HoldReason;
+use poolkeeper::model::ids::{Etag, PoolName, Revision, ScaleSetId};
+use poolkeeper::model::inventory::{Orchestration, SetSeen};
+use poolkeeper::model::machine::Machine;
+use poolkeeper::model::plan::{Facts, Input, Planned};
+use poolkeeper::model::policy::{Checkpoint, Draft, OnFailure, Policy, Ramp, Unconfirmed};
+use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::rollout::{
+    Blocked, Cause, Desired, ModelMemory, PoolState, Progress, Rollout, Stage,
+};
+use poolkeeper::model::time::Span;
+use poolkeeper::plan::plan;
+
+use super::kinds::{CALM, KINDS, Kind, NOW, State, machine};
+use super::laws::{AVAILABLE, Limits, Turn, broken, goal};
+
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    pub name: &'static str,
+    pub ramp: bool,
+    pub checkpoint: Option<u8>,
+    pub paused: bool,
+    /// Whether the cloud lowers the capacity when a delete is done, or when it is accepted.
+    pub late_capacity: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Found {
+    pub states: usize,
+    pub edges: usize,
+    pub longest: usize,
+    pub waiting: usize,
+    pub broken: Vec<String>,
+}
+
+struct Case {
+    setting: Setting,
+    policy: Policy,
+    memory: PoolState,
+    limits: Limits,
+    /// One machine of each kind and slot, made once.
+    stock: Vec<Vec<Machine>>,
+}
+
+/// More than any state reaches; a state beyond it means that the planner grows a pool without end.
+const SLOTS: usize = 16;
+
+impl Case {
+    fn new(setting: Setting, desired: u8, surge: u8, unavailable: u8) -> Self {
+        let mut draft = Draft::with_defaults(PoolName::new("small"), ScaleSetId::new("/small"));
+        draft.count = u32::from(desired);
+        draft.unconfirmed = Unconfirmed::Allow;
+        let rollout = &mut draft.rollout;
+        rollout.max_surge = Quantity::of(surge);
+        rollout.max_unavailable = Quantity::of(unavailable);
+        rollout.ramp = setting.ramp.then_some(Ramp { first: 1, factor: 2 });
+        rollout.on_failure = OnFailure::Continue;
+        rollout.checkpoints = setting
+            .checkpoint
+            .map(|at| Checkpoint {
+                at: Quantity::of(at),
+                soak: Span::ZERO,
+                approval: true,
+                gates: Vec::new(),
+            })
+            .into_iter()
+            .collect();
+        let policy = Policy::build(draft).unwrap();
+        let stock = KINDS
+            .iter()
+            .map(|kind| (0..SLOTS).map(|slot| machine(*kind, slot)).collect())
+            .collect();
+        let limits = Limits::resolve(i64::from(desired), i64::from(surge), i64::from(unavailable));
+        Self { setting, memory: memory(setting, desired), policy, limits, stock }
+    }
+
+    fn machines(&self, state: &State) -> Vec<Machine> {
+        let of =
+            |kind: &Kind| self.stock[*kind as usize][..state.of(*kind) as usize].iter().cloned();
+        KINDS.iter().flat_map(of).collect()
+    }
+
+    fn decide(&self, state: &State) -> (Planned, Turn) {
+        let machines = self.machines(state);
+        let leaving = state.of(Kind::OldLeaving) + state.of(Kind::NewLeaving);
+        let capacity = state.total() - if self.setting.late_capacity { 0 } else { leaving };
+        let set = SetSeen {
+            revision: Revision::new("r2"),
+            capacity: capacity as u32,
+            etag: Some(Etag::new("1")),
+            orchestration: Orchestration::Uniform,
+            zones: Vec::new(),
+            read_at: NOW.minus(Span::seconds(1)),
+            complete: true,
+            busy: None,
+            natives: Vec::new(),
+            vm_size: None,
+            model: None,
+        };
+        let mut memory = self.memory.clone();
+        memory.desired.explained = capacity as u32;
+        let facts = Facts::default();
+        let input = Input {
+            now: NOW,
+            seed: 0,
+            policy: &self.policy,
+            set: &set,
+            machines: &machines,
+            open: &[],
+            asks: &[],
+            facts: &facts,
+            state: Some(&memory),
+        };
+        let planned = plan(&input).unwrap_or_else(|bug| panic!("{bug} in {}", state.show()));
+        let turn = self.counted(state, &planned);
+        (planned, turn)
+    }
+
+    fn counted(&self, state: &State, planned: &Planned) -> Turn {
+        let mut turn = Turn::default();
+        let mut removed: BTreeMap<usize, u8> = BTreeMap::new();
+        for action in &planned.actions {
+            match action {
+                Action::Raise { from, to, .. } => turn.create = (to - from) as u8,
+                Action::Delete { targets, .. } => {
+                    for target in targets {
+                        let kind = target.id.as_str().split('-').next().unwrap();
+                        *removed.entry(kind.parse().unwrap()).or_default() += 1;
+                    }
+                }
+                other => panic!("{other:?} in {}", state.show()),
+            }
+        }
+        turn.removed = removed.into_iter().map(|(kind, n)| (KINDS[kind], n)).collect();
+        turn
+    }
+
+    fn after(state: &State, turn: &Turn) -> State {
+        let mut next = state.add(Kind::NewYoung, turn.create);
+        for (kind, n) in &turn.removed {
+            let to = if super::kinds::is_new(*kind) { Kind::NewLeaving } else { Kind::OldLeaving };
+            next = next.shift(*kind, Some(to), *n);
+        }
+        next
+    }
+}
+
+fn memory(setting: Setting, desired: u8) -> PoolState {
+    let (r1, r2) = (Revision::new("r1"), Revision::new("r2"));
+    let stage = if setting.paused {
+        Stage::Paused { by: "ops".into(), why: "test".into(), at: NOW.minus(Span::minutes(5)) }
+    } else {
+        Stage::Going
+    };
+    let blocked = (0..SLOTS).map(|slot| Blocked {
+        key: machine(Kind::OldBlocked, slot).key(),
+        times: 1,
+        at: NOW.minus(Span::minutes(5)),
+        until: NOW.plus(Span::minutes(25)),
+        code: None,
+    });
+    PoolState {
+        adopted: Some(NOW.minus(Span::days(9))),
+        surplus_confirmed: true,
+        desired: Desired { count: u32::from(desired), ..Desired::default() },
+        wanted: Some(r2.clone()),
+        good: vec![r1.clone()],
+        model: ModelMemory { seen: Some(r2.clone()), ..ModelMemory::default() },
+        model_accepted: Some(r2.clone()),
+        blocked: blocked.collect(),
+        rollout: Some(Rollout {
+            cause: Cause::Revision,
+            from: Some(r1),
+            to: r2,
+            opened: NOW.minus(Span::hours(6)),
+            covered: u32::from(desired),
+            stage,
+            failed: Vec::new(),
+            failed_in_a_row: 0,
+            passed: 0,
+            soaking: None,
+            approved: false,
+            progress: Progress { at: NOW, current_available: 0, outdated_left: 0 },
+            tried: Vec::new(),
+        }),
+        ..PoolState::default()
+    }
+}
+
+/// Reasons that name something outside: a person, or a machine that never recovers by itself.
+const OUTSIDE: [HoldReason; 2] = [HoldReason::Checkpoint, HoldReason::Paused];
+
+pub fn explore(states: &[State], setting: Setting, d: u8, s: u8, u: u8) -> Found {
+    let case = Case::new(setting, d, s, u);
+    let mut found = Found::default();
+    let mut graph: BTreeMap<State, Vec<State>> = BTreeMap::new();
+    let mut todo: Vec<State> = states.to_vec();
+    while let Some(state) = todo.pop() {
+        if graph.contains_key(&state) {
+            continue;
+        }
+        let (planned, turn) = case.decide(&state);
+        let place = format!("D{d} S{s} U{u} {}: {} -> {turn:?}", setting.name, state.show());
+        for law in broken(&state, &case.limits, &turn, setting.paused) {
+            found.broken.push(format!("{law}: {place}"));
+        }
+        let mut next: Vec<State> = CALM
+            .iter()
+            .filter(|(from, _)| state.of(*from) > 0)
+            .map(|(from, to)| state.shift(*from, *to, 1))
+            .collect();
+        if !turn.is_empty() {
+            next.push(Case::after(&state, &turn));
+        }
+        if next.is_empty() && !goal(&state, i64::from(d)) {
+            judge_end(&case, &state, &planned, &place, &mut found);
+        }
+        found.edges += next.len();
+        todo.extend(next.iter().filter(|next| !graph.contains_key(next)));
+        graph.insert(state, next);
+    }
+    found.states = graph.len();
+    found.longest =
+        longest_path(&graph, &mut found.broken, &format!("D{d} S{s} U{u} {}", setting.name));
+    found
+}
+
+/// A state in which nothing happens any more, and which is not the goal, must name who has to act.
+fn judge_end(case: &Case, state: &State, planned: &Planned, place: &str, found: &mut Found) {
+    let waits = planned.report.holds.iter().any(|hold| OUTSIDE.contains(&hold.reason));
+    let served: i64 = AVAILABLE.iter().map(|kind| state.of(*kind)).sum();
+    let whole = served >= case.limits.desired;
+    if waits && whole {
+        found.waiting += 1;
+    } else {
+        let holds: Vec<&str> = planned.report.holds.iter().map(|h| h.reason.code()).collect();
+        found.broken.push(format!("dead end: {place} holds {holds:?}"));
+    }
+}
+
+/// The longest calm path; a cycle is a breach.
+fn longest_path(
+    graph: &BTreeMap<State, Vec<State>>,
+    broken: &mut Vec<String>,
+    place: &str,
+) -> usize {
+    let keys: Vec<&State> = graph.keys().collect();
+    let at = |state: &State| keys.binary_search(&state).unwrap();
+    let edges: Vec<Vec<usize>> = graph.values().map(|next| next.iter().map(at).collect()).collect();
+    let mut incoming = vec![0_usize; keys.len()];
+    for next in edges.iter().flatten() {
+        incoming[*next] += 1;
+    }
+    let mut depth = vec![0_usize; keys.len()];
+    let mut ready: Vec<usize> = (0..keys.len()).filter(|n| incoming[*n] == 0).collect();
+    let mut done = 0;
+    while let Some(node) = ready.pop() {
+        done += 1;
+        for next in &edges[node] {
+            depth[*next] = depth[*next].max(depth[node] + 1);
+            incoming[*next] -= 1;
+            if incoming[*next] == 0 {
+                ready.push(*next);
+            }
+        }
+    }
+    if done != keys.len() {
+        let stuck = (0..keys.len()).filter(|n| incoming[*n] > 0).min_by_key(|n| keys[*n].total());
+        broken.push(format!("cycle: {place}: {}", stuck.map_or(String::new(), |n| keys[n].show())));
+    }
+    depth.into_iter().max().unwrap_or(0)
+}
