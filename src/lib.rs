@@ -1,5 +1,6 @@
 //! Poolkeeper keeps pools of cloud VMs at the right size and on the right model.
 
+pub mod act;
 pub mod ambient;
 pub mod memory;
 pub mod model;
