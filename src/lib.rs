@@ -6,3 +6,4 @@ pub mod memory;
 pub mod model;
 pub mod observe;
 pub mod plan;
+pub mod reconcile;

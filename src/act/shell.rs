@@ -11,7 +11,7 @@ use crate::model::action::{Action, Target, Verb};
 use crate::model::ids::{EntryId, PoolName, ScaleSetId};
 use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Event, Outcome, Refusal};
-use crate::model::machine::{Condition, Machine};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::DrainFact;
 use crate::model::time::{Span, Time};
 
@@ -42,6 +42,12 @@ pub struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
+    /// What is being done with the first machine of an entry; `None`: its record is closed.
+    pub fn lifecycle(&self, entry: &Entry) -> Option<Lifecycle> {
+        let target = entry.action.targets().first()?;
+        self.beside(&[]).find(target).map(|machine| machine.lifecycle)
+    }
+
     fn beside(&self, open: &'a [Entry]) -> Sight<'a> {
         let Seen { set, machines, delete_deadline } = *self;
         Sight { set, machines, open, delete_deadline }
@@ -78,6 +84,8 @@ pub struct Book<'a, S> {
     pub moved: Vec<Moved>,
     pub history: Vec<Line>,
     pub made: Vec<Made>,
+    /// All moves of the turn, in order.
+    pub happened: Vec<Moved>,
     /// What is learnt about drains on the way.
     pub drains: Vec<DrainFact>,
 }
@@ -91,6 +99,7 @@ impl<'a, S: Store> Book<'a, S> {
         let mut alone = Commit::new(self.pool.clone(), self.lease.epoch, at);
         alone.moved.push(moved.clone());
         self.journal.apply(&alone)?;
+        self.happened.push(moved.clone());
         self.moved.push(moved);
         self.history.push(Line { at, told: Told::Moved { entry: id.clone(), verb, say } });
         Ok(())
