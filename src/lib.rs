@@ -7,5 +7,5 @@ pub mod memory;
 pub mod model;
 pub mod observe;
 pub mod plan;
-pub mod world;
 pub mod reconcile;
+pub mod world;
