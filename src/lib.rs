@@ -4,6 +4,7 @@ pub mod act;
 pub mod ambient;
 pub mod judge;
 pub mod memory;
+pub mod api;
 pub mod model;
 pub mod observe;
 pub mod plan;
