@@ -2,9 +2,9 @@
 
 pub mod act;
 pub mod ambient;
+pub mod api;
 pub mod judge;
 pub mod memory;
-pub mod api;
 pub mod model;
 pub mod observe;
 pub mod plan;

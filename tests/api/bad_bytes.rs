@@ -1,9 +1,10 @@
 //! Whatever comes in, nothing panics, and what is refused is refused with its place.
 
 use poolkeeper::api::v1::pool::Pools;
+use poolkeeper::api::v1::snapshot::Snapshots;
 use proptest::prelude::*;
 
-use crate::support::{LEAST, json_pool};
+use crate::support::{LEAST, json_pool, snapshot, snapshot_with};
 
 /// Pieces that matter to readers of YAML and JSON.
 const PIECES: &[&str] = &[
@@ -125,5 +126,41 @@ proptest! {
     #[test]
     fn pool_documents_with_slips(text in mutated(json_pool())) {
         check(&text)?;
+    }
+}
+
+fn check_snapshot(bytes: &[u8]) -> Result<(), TestCaseError> {
+    if let Err(problem) = Snapshots::default().read(bytes) {
+        prop_assert!(problem.line >= 1 && problem.column >= 1 && !problem.message.is_empty());
+        let json: serde_json::Value = serde_json::from_str(&problem.to_json()).unwrap();
+        prop_assert_eq!(&json["kind"], "Error");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn snapshots_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        check_snapshot(&bytes)?;
+    }
+
+    #[test]
+    fn snapshots_of_any_pieces(text in mess()) {
+        check_snapshot(text.as_bytes())?;
+    }
+
+    #[test]
+    fn snapshots_with_slips(text in mutated(snapshot(2))) {
+        check_snapshot(text.as_bytes())?;
+    }
+
+    #[test]
+    fn snapshots_with_other_values(key in 0_usize..11, value in mess()) {
+        let keys = ["now", "seed", "pool", "scaleSet", "machines", "open", "asks", "facts", "state", "kind", "x"];
+        let quoted = serde_json::to_string(&value).unwrap();
+        check_snapshot(snapshot_with(keys[key], &quoted).as_bytes())?;
+        check_snapshot(snapshot_with(keys[key], &value).as_bytes())?;
     }
 }

@@ -8,6 +8,9 @@
 )]
 
 mod bad_bytes;
+mod plans;
 mod pools;
 mod round_trips;
+mod snapshots;
+mod states;
 mod support;

@@ -5,7 +5,13 @@
 
 pub mod diagnostic;
 pub mod node;
+pub mod plan;
 pub mod pool;
+pub mod problem;
+pub mod snapshot;
+pub mod state;
+mod wire;
+mod words;
 
 /// What every document calls itself.
 pub const API_VERSION: &str = "poolkeeper/v1";

@@ -10,6 +10,8 @@ mod section;
 
 pub use encode::{document, to_json};
 
+use std::borrow::Cow;
+
 use super::diagnostic::{Code, Diagnostic, quote};
 use super::node::{self, Kind, Node, Place, Root};
 use crate::model::policy::Policy;
@@ -98,6 +100,13 @@ pub fn read_inside(text: &str) -> Result<Policy, Vec<Diagnostic>> {
             Err(out)
         }
     }
+}
+
+/// The same JSON without escapes that YAML does not know: halves of characters beyond the first 65,536.
+pub(super) fn plain_json(raw: &str) -> Cow<'_, str> {
+    let has_halves = ["\\ud", "\\uD"].iter().any(|escape| raw.contains(escape));
+    let plain = has_halves.then(|| serde_json::from_str::<serde_json::Value>(raw).ok()).flatten();
+    plain.map_or(Cow::Borrowed(raw), |value| Cow::Owned(value.to_string()))
 }
 
 fn finish(out: &mut Vec<Diagnostic>, file: Option<&str>) {
