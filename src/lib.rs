@@ -2,6 +2,7 @@
 
 pub mod act;
 pub mod ambient;
+pub mod api;
 pub mod judge;
 pub mod memory;
 pub mod model;
