@@ -7,3 +7,4 @@ pub mod model;
 pub mod observe;
 pub mod plan;
 pub mod reconcile;
+pub mod wake;
