@@ -2,9 +2,11 @@
 
 pub mod act;
 pub mod ambient;
+pub mod judge;
 pub mod memory;
 pub mod model;
 pub mod observe;
 pub mod plan;
+pub mod world;
 pub mod reconcile;
 pub mod wake;
