@@ -10,3 +10,4 @@ pub mod observe;
 pub mod plan;
 pub mod reconcile;
 pub mod world;
+pub mod wake;

@@ -1,3 +1,6 @@
+//! A rig of one pool over fakes: production turns, a scripted cloud, a disk whose power can be cut. Not for other rooms.
+//! Begin with [`Rig`].
+
 mod convergence;
 mod fake;
 mod steps;
