@@ -2,9 +2,9 @@
 
 use crate::model::action::Action;
 use crate::model::inventory::SetSeen;
-use crate::model::journal::{Entry, Outcome};
+use crate::model::journal::{Entry, Outcome, Refusal};
 use crate::model::machine::Machine;
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 /// After the end of a raise, a complete listing begun this much later that lacks its machines means that none come.
 // 60 s: new machines are missing from listings for seconds to minutes while the capacity shows them already.
@@ -21,7 +21,7 @@ pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
             Action::Raise { from, to, .. } => Some((i, entry, to.saturating_sub(from))),
             _ => None,
         })
-        .filter(|(_, entry, _)| !matches!(entry.outcome(), Some((_, Outcome::Withdrawn))))
+        .filter(|(_, entry, _)| !brings_nothing(entry))
         .collect();
     raises.sort_by_key(|(_, entry, _)| entry.written);
     let Some(first) = raises.first().map(|(_, entry, _)| entry.written) else {
@@ -44,20 +44,44 @@ pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
 
 /// Ended entries that the plan of this turn is the last to see: a raise when its machines were listed, or when a complete
 /// listing begun long enough after its end lacks them; every other at once.
+///
+/// A raise stays beside a later one that still waits, or its own machines would be taken for those of the later one.
 pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> Vec<&'a Entry> {
     let born = births(open, machines);
-    let is_finished = |entry: &Entry, born: u32| {
-        let Some((ended, outcome)) = entry.outcome() else { return false };
-        let Action::Raise { from, to, .. } = entry.action else { return true };
-        let may_bring_machines = *outcome == Outcome::Done || entry.accepted().is_some();
-        let looked_later = set.complete && set.read_at >= ended.plus(BIRTHS_SHOW);
-        !may_bring_machines || born >= to.saturating_sub(from) || looked_later
+    let waits: Vec<bool> = open.iter().zip(&born).map(|(e, born)| waits(e, *born, set)).collect();
+    let last_waiting = open.iter().zip(&waits).filter(|(_, waits)| **waits);
+    let last_waiting = last_waiting.map(|(entry, _)| entry.written).max();
+    let is_finished = |entry: &Entry, waits: bool| {
+        let settled = match entry.action {
+            Action::Raise { .. } => !waits && last_waiting.is_none_or(|last| last <= entry.written),
+            _ => true,
+        };
+        settled && entry.is_ended()
     };
-    open.iter()
-        .zip(born)
-        .filter(|(entry, born)| is_finished(entry, *born))
-        .map(|(e, _)| e)
-        .collect()
+    let finished = open.iter().zip(waits).filter(|(entry, waits)| is_finished(entry, *waits));
+    finished.map(|(entry, _)| entry).collect()
+}
+
+/// A raise whose machines may still come.
+fn waits(entry: &Entry, born: u32, set: &SetSeen) -> bool {
+    let Action::Raise { from, to, .. } = entry.action else { return false };
+    if born >= to.saturating_sub(from) {
+        return false;
+    }
+    let looked_later = |ended: Time| set.complete && set.read_at >= ended.plus(BIRTHS_SHOW);
+    !brings_nothing(entry) && entry.outcome().is_none_or(|(ended, _)| !looked_later(ended))
+}
+
+/// Never sent, or refused for certain before it was accepted.
+fn brings_nothing(raise: &Entry) -> bool {
+    match raise.outcome() {
+        Some((_, Outcome::Withdrawn)) => true,
+        Some((_, Outcome::Refused(refused))) => {
+            let unsure = matches!(refused.refusal, Refusal::Unclear | Refusal::Preempted);
+            raise.accepted().is_none() && !unsure
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -66,9 +90,8 @@ mod tests {
     use crate::model::action::Expect;
     use crate::model::ids::{EntryId, Epoch, InstanceId, Revision, VmId};
     use crate::model::inventory::Orchestration;
-    use crate::model::journal::{Event, Phase, Refusal, Refused};
+    use crate::model::journal::{Event, Phase, Refused};
     use crate::model::machine::Condition;
-    use crate::model::time::Time;
 
     fn at(seconds: i64) -> Time {
         Time::from_millis(seconds * 1_000)
@@ -131,14 +154,17 @@ mod tests {
         };
         let none = Refused::plain(Refusal::NoCapacity);
         let open = [
+            raise("open", 9, 1),
             ended(raise("done", 10, 1), true, Outcome::Done, 100),
             ended(raise("part", 11, 1), true, Outcome::Refused(none.clone()), 100),
             ended(raise("refused", 12, 1), false, Outcome::Refused(none), 100),
-            raise("open", 13, 1),
         ];
         assert_eq!(names(&open, &[], set(159, true)), ["refused"]);
         assert_eq!(names(&open, &[], set(500, false)), ["refused"]);
         assert_eq!(names(&open, &[], set(160, true)), ["done", "part", "refused"]);
-        assert_eq!(names(&open, &[born(15, 15)], set(101, true)), ["done", "refused"]);
+        let two = [born(9, 15), born(15, 15)];
+        assert_eq!(names(&open, &two, set(101, true)), ["refused"], "a later one still waits");
+        let three = [born(9, 15), born(15, 15), born(16, 16)];
+        assert_eq!(names(&open, &three, set(101, true)), ["done", "part", "refused"]);
     }
 }

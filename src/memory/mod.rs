@@ -41,6 +41,9 @@ pub enum StoreError {
     NotEnded(EntryId),
     #[error("moving a journal entry")]
     Illegal(#[from] IllegalMove),
+    /// Nothing was sent: the right to do so ended.
+    #[error("the lease is over")]
+    LeaseOver,
     #[error("the store did not do it: {0}")]
     Unavailable(Box<str>),
 }
