@@ -82,11 +82,12 @@ fn fall(scene: &Scene, notes: &mut Notes) {
     let Some(before) = case.before else { return };
     let was = i64::from(before.desired.count);
     let free = case.policy.owner == Owner::ScaleSet || heard(scene) || confirmed(scene);
-    if free || scene.desired >= was {
+    let is = i64::from(case.planned.state.desired.count);
+    if free || is >= was {
         return;
     }
     let start = start_of_hour(scene, scene.at.minus(BRAKE_LOOKS_BACK));
-    let fallen = start - scene.desired;
+    let fallen = start - is;
     if fallen > limit(start) {
         let say = format!("the size falls by {fallen} of {start} within an hour, unconfirmed");
         notes.add(12, say, Vec::new());

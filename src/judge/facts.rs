@@ -3,13 +3,15 @@
 
 use super::Case;
 use super::fates::{Fate, Fates};
-use super::names::{BLOCKED, DELETING, DRAINED, Found, LEAVING, Names, OFF, OPEN, TOMB, UPDATING};
+use super::names::{
+    BLOCKED, DELETING, Found, LEAVING, Names, OFF, OPEN, OURS, TOMB, TRIED, UPDATING,
+};
 use super::pending;
 use crate::model::action::{Because, Target, Verb};
 use crate::model::ids::{Key, Revision};
 use crate::model::journal::{Entry, Refusal};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
-use crate::model::policy::{Method, Policy};
+use crate::model::policy::{Adopt, Method, Policy};
 use crate::model::quantity::Quantity;
 use crate::model::revision::differs;
 use crate::model::rollout::{Rollout, Stage};
@@ -42,6 +44,8 @@ pub(super) struct Look {
     pub(super) outdated: bool,
     /// On target beyond doubt of the planner's leeway.
     pub(super) current: bool,
+    /// Off target only as the cloud's own flag has it, and the flag does not count.
+    pub(super) flag_only: bool,
     /// Held by a person, protected, of unknown revision, or not named where only names count.
     pub(super) kept: bool,
     pub(super) hit: Hit,
@@ -182,6 +186,11 @@ impl<'a> Scene<'a> {
         raises.map(|more| more.max(0)).sum()
     }
 
+    /// Anything is done beside taking machines back into service.
+    pub(super) fn has_effect(&self) -> bool {
+        self.case.planned.actions.iter().any(|action| action.verb() != Verb::Restore)
+    }
+
     pub(super) fn keys(&self, which: impl Fn(&Aim, Option<(&Machine, &Look)>) -> bool) -> Vec<Key> {
         let bad = self.aims.iter().filter(|aim| which(aim, self.machine(aim)));
         bad.map(|aim| aim.target.key()).collect()
@@ -253,6 +262,8 @@ fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a> {
         before.tombs.iter().for_each(|(key, _)| names.key(key, TOMB));
     }
     state.written_off.iter().for_each(|key| names.key(key, OFF));
+    let tried = state.rollout.iter().flat_map(|rollout| &rollout.tried);
+    tried.for_each(|key| names.key(key, TRIED));
     let waiting = state.blocked.iter().filter(|blocked| blocked.until > at);
     waiting.for_each(|blocked| names.key(&blocked.key, BLOCKED));
     for entry in case.journal {
@@ -273,14 +284,15 @@ fn marks(entry: &Entry, fate: Fate, case: &Case, at: Time) -> (u16, bool) {
     let open = fate == Fate::Open;
     let deleted = matches!(fate, Fate::Done | Fate::Refused(Refusal::Gone));
     match entry.verb() {
-        Verb::Drain => (DRAINED | if open { OPEN | LEAVING } else { 0 }, false),
+        Verb::Drain => (OURS | if open { OPEN | LEAVING } else { 0 }, false),
         Verb::Delete if open => {
             let since = entry.accepted().unwrap_or(at);
             let overdue = at.since(since) >= case.policy.deletion.deadline;
-            (OPEN | LEAVING | if overdue { 0 } else { DELETING }, overdue)
+            (OURS | OPEN | LEAVING | if overdue { 0 } else { DELETING }, overdue)
         }
         Verb::Delete if deleted => (TOMB, false),
-        Verb::Reimage if open => (OPEN | UPDATING, false),
+        Verb::Delete => (OURS, false),
+        Verb::Reimage => (OURS | if open { OPEN | UPDATING } else { 0 }, false),
         Verb::Restore if open => (OPEN, false),
         _ => (0, false),
     }
@@ -300,17 +312,25 @@ struct Age<'a> {
 impl<'a> Age<'a> {
     fn of(case: &Case<'a>, at: Time) -> Self {
         let state = &case.planned.state;
-        let limit = case.policy.rollout.max_age.map(|age| at.minus(age));
-        // Ages are bunched: who passes within a tenth of the age is covered as well.
+        // Who passes within a tenth of the age may be covered as well; which are, the memory says.
         let soon = case.policy.rollout.max_age.map(|age| {
             let tenth = crate::model::time::Span::from_millis(age.millis() / 10);
             at.minus(age).plus(tenth)
         });
+        // At first sight the flag counts beside better evidence only, or if the policy says so.
+        let target = target(case);
+        let off = |m: &Machine| {
+            let other = |to: &Revision| m.revision.as_ref().is_some_and(|has| differs(has, to));
+            target.is_some_and(other) && m.evidence != Evidence::Advisory
+        };
+        let agreed = case.before.is_some()
+            || case.policy.adopt == Adopt::Roll
+            || case.machines.iter().any(off);
         Self {
-            target: target(case),
-            before: limit.max(state.refresh_before).filter(|_| state.rollout.is_some()),
+            target,
+            before: state.refresh_before.filter(|_| state.rollout.is_some()),
             maybe_before: soon.max(state.refresh_before),
-            flag_before: state.advisory_before.filter(|_| !state.advisory_held),
+            flag_before: state.advisory_before.filter(|_| !state.advisory_held && agreed),
         }
     }
 }
@@ -349,7 +369,8 @@ fn look(
         found,
         outdated,
         current: !(off_target || named || older(age.maybe_before)),
-        kept: held || machine.revision.is_none() || unasked,
+        flag_only: off_target && !believed && !named && !older(age.maybe_before),
+        kept: held || machine.revision.is_none() || unasked || found.has(TRIED),
         hit: aim.map_or(Hit::None, |aim| match aim.verb {
             Verb::Drain | Verb::Delete => Hit::Removed(aim.target.because),
             Verb::Reimage => Hit::Updated,

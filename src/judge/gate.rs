@@ -4,9 +4,9 @@
 use super::Notes;
 use super::facts::{Aim, Hit, Look, Scene, Standing, part};
 use crate::model::action::{Because, Verb};
-use crate::model::machine::{Evidence, Machine};
+use crate::model::machine::Machine;
 use crate::model::plan::Verdict;
-use crate::model::policy::{Adopt, Checkpoint, Method};
+use crate::model::policy::{Checkpoint, Method};
 use crate::model::rollout::{Cause, PoolState, Rollout, Stage};
 
 /// Open, agreed, not paused, not failing, inside its window.
@@ -16,18 +16,7 @@ fn open(scene: &Scene) -> bool {
         matches!(rollout.stage, Stage::Going | Stage::Baking { .. }) && !reopened(scene, rollout)
     });
     let window = case.policy.windows.at(scene.at);
-    going && window.open && !window.denied && agreed(scene)
-}
-
-/// At first sight the cloud's own flag opens nothing by itself.
-fn agreed(scene: &Scene) -> bool {
-    let case = scene.case;
-    let first_hold = case.before.is_none() && case.policy.adopt == Adopt::Hold;
-    let only_flag = first_hold && {
-        let mut off = scene.pairs().filter(|(_, look)| look.outdated).peekable();
-        off.peek().is_some() && off.all(|(machine, _)| machine.evidence == Evidence::Advisory)
-    };
-    !case.planned.state.advisory_held && !only_flag
+    going && window.open && !window.denied
 }
 
 /// Some verb was honoured by this very plan.
@@ -73,6 +62,20 @@ pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
         let say = format!("raises by {raised} though the gate is closed and {allowed} lack");
         notes.add(11, say, Vec::new());
     }
+}
+
+/// The cloud's own flag replaces nothing by itself, whatever the gate.
+pub(super) fn flagged(scene: &Scene, notes: &mut Notes) {
+    let only = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        aim.verb != Verb::Restore
+            && aim.target.because == Because::Outdated
+            && seen.is_some_and(|(_, look)| look.flag_only && look.standing != Standing::Leaving)
+    };
+    notes.about(
+        11,
+        "replaces machines that only the cloud's flag calls outdated",
+        scene.keys(only),
+    );
 }
 
 /// Surplus is what stands above D; while a rollout is open and has something left to replace, what stands above its
@@ -130,7 +133,7 @@ fn governed(rollout: &Rollout) -> bool {
 }
 
 fn reached_at(checkpoint: &Checkpoint, rollout: &Rollout) -> i64 {
-    part(checkpoint.at, i64::from(rollout.covered), 99)
+    part(checkpoint.at, i64::from(rollout.covered), 99).max(1)
 }
 
 /// A stopped rollout goes on, and a checkpoint is passed, only with cause.
@@ -142,7 +145,8 @@ pub(super) fn moves(scene: &Scene, notes: &mut Notes) {
     let was = scene.case.before.and_then(|before: &PoolState| before.rollout.as_ref());
     let was = was.filter(|was| was.to == rollout.to && was.opened == rollout.opened);
     let passed = was.map_or(0, |was| was.passed);
-    if rollout.passed <= passed || heard(scene) {
+    // A way back has no checkpoints.
+    if rollout.passed <= passed || heard(scene) || rollout.cause == Cause::Rollback {
         return;
     }
     let checkpoints = scene.case.policy.rollout.checkpoints.iter().enumerate();

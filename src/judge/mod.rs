@@ -15,7 +15,7 @@
 //! | 3 by name | before: identity, hold, protection, drained; after: each call hits only what its entry names | a dead machine and an accepted loss need no drain; a drain older than the journal reaches back |
 //! | 4 once | before: no second delete of a machine; after: the same over all calls, and no raise bears more than it asked | one repeat of a delete that passed its deadline; machines that others made |
 //! | 5 seen | before: whole, fresh, later than our own answers; after: the same when each call is sent | taking machines back into service; calls of the same plan |
-//! | 6 newest last | before | a person's wish; held, protected, unseen, leaving or blocked ones left standing; the buffer of an update in place |
+//! | 6 newest last | before | a person's wish; held, protected, unseen, leaving or blocked ones left standing; updates in place, where what is new stands in for what is updated |
 //! | 7 never silently stuck | after: holds of an idle rollout; in the calm, no state comes back with writes between, and it ends | waiting for a named human action |
 //! | 8 quiet | after: a hundred turns with nothing changed | an age, a calendar edge or a size that changed |
 //! | 9 fenced | after: epochs never go back, every call under a lease | |
@@ -88,6 +88,7 @@ pub fn before(case: &Case) -> Vec<Note> {
     removal::newest_last(&scene, &mut notes);
     removal::put_back(&scene, &mut notes);
     gate::closed(&scene, &mut notes);
+    gate::flagged(&scene, &mut notes);
     gate::surplus(&scene, &mut notes);
     gate::checkpoint(&scene, &mut notes);
     gate::moves(&scene, &mut notes);

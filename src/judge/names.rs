@@ -29,8 +29,10 @@ pub(super) const DELETING: u16 = 16;
 pub(super) const UPDATING: u16 = 32;
 /// Its drain was blocked, and waits for its next try.
 pub(super) const BLOCKED: u16 = 64;
-/// Some drain names it: what is cordoned there is ours.
-pub(super) const DRAINED: u16 = 128;
+/// A request of ours may have taken it out of service: to put it back is ours.
+pub(super) const OURS: u16 = 128;
+/// Updated in place by this rollout already: not tried again.
+pub(super) const TRIED: u16 = 256;
 
 impl Found {
     pub(super) const fn has(self, mark: u16) -> bool {

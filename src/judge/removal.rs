@@ -10,11 +10,7 @@ use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome, Phase};
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::policy::{Method, Rollback};
-use crate::model::time::{Span, Time};
-
-/// How far back the journal that the judge is shown reaches.
-// A day: every operation of the cloud has ended by then.
-const JOURNAL_REACHES: Span = Span::hours(24);
+use crate::model::time::Time;
 
 /// Law 3. What is deleted is the machine that is meant; nobody keeps it; and it was drained if it has a node.
 pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
@@ -36,8 +32,8 @@ pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
     let proofs = proofs(scene);
     let undrained = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         aim.verb == Verb::Delete
-            && seen.is_some_and(|(machine, look)| must_be_drained(machine, look, scene.at))
-            && !proofs.get(&aim.target.key()).is_some_and(Proof::stands)
+            && seen.is_some_and(|(machine, look)| may_serve(machine, look))
+            && !proofs.get(&aim.target.key()).is_some_and(|proof| proof.stands(scene, aim))
     };
     notes.about(3, "deletes machines that were not drained", scene.keys(undrained));
 }
@@ -45,14 +41,26 @@ pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
 /// What the journal says of the drain of a machine.
 #[derive(Debug, Clone, Copy, Default)]
 struct Proof {
+    /// Some drain names it, however it went.
+    known: bool,
     drained: Option<Time>,
     /// Taken back into service: a drain before that proves nothing.
     restored: Option<Time>,
 }
 
 impl Proof {
-    fn stands(&self) -> bool {
-        self.drained.is_some() && self.restored.is_none_or(|at| Some(at) < self.drained)
+    fn stands(&self, scene: &Scene, aim: &Aim) -> bool {
+        if self.known || self.restored.is_some() {
+            return self.drained.is_some()
+                && self.restored.is_none_or(|at| Some(at) < self.drained);
+        }
+        // Drained before the time that the journal reaches back to: the record alone says so.
+        scene.machine(aim).is_some_and(|(machine, _)| {
+            let drained = matches!(machine.lifecycle, Lifecycle::Drained | Lifecycle::Deleting);
+            let ended = scene.case.journal.iter().filter(|entry| entry.is_ended());
+            let reaches = ended.map(|entry| entry.written).min();
+            drained && reaches.is_none_or(|since| machine.lifecycle_since < since)
+        })
     }
 }
 
@@ -72,6 +80,7 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
         let fates = Fates::of(entry);
         for target in entry.action.targets() {
             let Some(proof) = proofs.get_mut(&target.key()) else { continue };
+            proof.known |= entry.verb() == Verb::Drain;
             match (entry.verb(), fates.of_target(target), entry.outcome()) {
                 (Verb::Drain, Fate::Done, Some((at, _))) => {
                     proof.drained = proof.drained.max(Some(at));
@@ -86,15 +95,13 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
     proofs
 }
 
-fn must_be_drained(machine: &Machine, look: &Look, at: Time) -> bool {
+/// There is a node, and something may still run on it that nobody agreed to lose.
+fn may_serve(machine: &Machine, look: &Look) -> bool {
     let dead = look.removed() == Some(Because::Failed)
         && !matches!(machine.condition, Condition::Ready | Condition::Unknown);
     let accepted = look.removed() == Some(Because::NamedNow)
         && machine.delete_request().is_some_and(|request| request.now);
-    // The drain of one that left service longer ago than the journal reaches is not in it any more.
-    let long_ago = matches!(machine.lifecycle, Lifecycle::Drained | Lifecycle::Deleting)
-        && at.since(machine.lifecycle_since) >= JOURNAL_REACHES;
-    machine.node.is_some() && !(dead || accepted || long_ago)
+    machine.node.is_some() && !(dead || accepted)
 }
 
 /// Law 4. No machine is deleted twice, or named twice in one plan; a doubt is settled by a look before the next write.
@@ -148,16 +155,16 @@ pub(super) fn last_change(entry: &Entry) -> Option<Time> {
 /// each machine that is acted on.
 pub(super) fn seen(scene: &Scene, notes: &mut Notes) {
     let (case, set) = (scene.case, scene.case.set);
-    let acts = |action: &&Action| action.verb() != Verb::Restore;
-    let mut effects = case.planned.actions.iter().filter(acts).peekable();
-    if effects.peek().is_none() {
+    if !scene.has_effect() {
         return;
     }
+    let acts = |action: &&Action| action.verb() != Verb::Restore;
+    let effects = case.planned.actions.iter().filter(acts);
     let until = set.read_at.plus(READ_IS_FRESH);
     if !set.complete {
         notes.add(5, "acts on a listing that was cut short", Vec::new());
     }
-    if case.now > until {
+    if case.now > until || case.now < set.read_at {
         notes.add(
             5,
             format!("acts at {} on a read begun at {}", case.now, set.read_at),
@@ -206,17 +213,14 @@ fn targets_seen(scene: &Scene, notes: &mut Notes) {
 
 /// Law 6. None that serves on target goes while one off target that may be moved stays.
 pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
-    let buffer = |machine: &Machine| {
-        let born_of_it = |opened: Time| machine.created.max(machine.first_seen) >= opened;
-        scene.case.policy.rollout.method == Method::Reimage
-            && scene.rollout().is_none_or(|rollout| born_of_it(rollout.opened))
-    };
+    // In place, what is new only stands in for what is updated, and goes first.
+    if scene.case.policy.rollout.method == Method::Reimage {
+        return;
+    }
     let newest = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         matches!(aim.verb, Verb::Drain | Verb::Delete)
             && seen.is_some_and(|(machine, look)| {
-                let good = look.current && look.standing == Standing::Ready;
-                // On target and serving it is taken for a person's wish, or as surplus.
-                good && machine.revision.is_some() && !buffer(machine)
+                look.current && look.standing == Standing::Ready && machine.revision.is_some()
             })
     };
     let gone = scene.keys(newest);
@@ -251,7 +255,7 @@ pub(super) fn put_back(scene: &Scene, notes: &mut Notes) {
             && seen.is_some_and(|(machine, look)| {
                 look.hit == Hit::Restored
                     && machine.lifecycle == Lifecycle::InService
-                    && !look.found.has(super::names::DRAINED)
+                    && !look.found.has(super::names::OURS)
             })
     };
     notes.about(10, "takes back machines that we did not take out", scene.keys(not_ours));

@@ -67,6 +67,9 @@ fn surge_refused(scene: &Scene) -> bool {
 /// Law 2, its first number: the size the plan goes by is the one people asked for, or a fall of it is held.
 pub(super) fn desired(scene: &Scene, notes: &mut Notes) {
     let (case, desired) = (scene.case, scene.desired);
+    if !scene.has_effect() {
+        return;
+    }
     let memory = &case.planned.state.desired;
     let asked = match case.policy.owner {
         Owner::Pool => i64::from(case.policy.count),

@@ -83,7 +83,7 @@ fn silent(scene: &Scene, notes: &mut Notes) {
     let told = |hold: &Hold| {
         let object = !(hold.numbers.is_empty() && hold.blockers.is_empty());
         let soon = hold.recheck <= case.now.plus(RECHECKED_WITHIN);
-        !hold.say.is_empty() && object && (soon || hold.verb.is_some())
+        !hold.say.is_empty() && (hold.verb.is_some() || (object && soon))
     };
     if !case.planned.report.holds.iter().any(told) {
         notes.add(7, "a rollout is open, nothing goes on, and no hold says why", Vec::new());
