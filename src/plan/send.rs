@@ -111,15 +111,13 @@ fn update(desk: &Desk, batches: &mut Batches, at: usize) {
 fn go_on(desk: &Desk, batches: &mut Batches, at: usize) {
     let row = &desk.rows[at];
     let machine = row.machine(desk.input);
-    if batches.moved.iter().any(|moved| moved.0 == at) || machine.condition == Condition::Unknown {
-        return;
-    }
     let ready = match row.doing {
         Doing::Drained => true,
         Doing::AskAgain(again) => desk.input.now >= again,
         _ => false,
     };
-    if !ready {
+    let moved = || batches.moved.iter().any(|moved| moved.0 == at);
+    if !ready || machine.condition == Condition::Unknown || moved() {
         return;
     }
     let Some(because) = still_wanted(desk, row).filter(|_| !machine.is_kept_by_people()) else {
