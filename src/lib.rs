@@ -11,3 +11,5 @@ pub mod plan;
 pub mod reconcile;
 pub mod world;
 pub mod wake;
+pub mod sim;
+pub mod world;
