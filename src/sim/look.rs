@@ -29,10 +29,9 @@ impl Stage {
         let set = set.map_err(|failure| self.nothing_seen(&failure))?;
         let (views, cut) = self.list()?;
         let mut gaps: Vec<Gap> = Vec::new();
-        gaps.extend(cut.as_ref().map(|why| Gap {
-            what: "listing".into(),
-            why: why.to_string().into(),
-        }));
+        gaps.extend(
+            cut.as_ref().map(|why| Gap { what: "listing".into(), why: why.to_string().into() }),
+        );
         let blind = self.cluster.as_ref().is_some_and(|cluster| !cluster.answers(self.now_ms()));
         if blind {
             gaps.push(Gap { what: "nodes".into(), why: "the cluster did not answer".into() });

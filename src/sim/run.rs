@@ -283,8 +283,7 @@ impl<'a> Run<'a> {
         let mut stage = self.house.stage.lock();
         let turn = Turn { lease, stored, calm };
         let disk = &self.house.disk;
-        let notes =
-            truth::judge(decision, &self.policy, &mut stage, disk, turn, &mut self.past);
+        let notes = truth::judge(decision, &self.policy, &mut stage, disk, turn, &mut self.past);
         drop(stage);
         for note in notes {
             self.breach(decision.now, note.law, false, note.say);
@@ -335,9 +334,10 @@ impl<'a> Run<'a> {
     fn is_over(&mut self, report: &TurnReport, decision: &Decision) -> Option<End> {
         let planned = report.planned.as_ref()?;
         let (state, phase) = (&planned.state, planned.report.rollout.phase);
-        let open = self.process.remembered().is_none_or(|image| {
-            image.journal.open().iter().any(|entry| !Entry::is_ended(entry))
-        });
+        let open = self
+            .process
+            .remembered()
+            .is_none_or(|image| image.journal.open().iter().any(|entry| !Entry::is_ended(entry)));
         let goes_on = open || !planned.actions.is_empty();
         let case = crate::judge::Case {
             now: decision.now,

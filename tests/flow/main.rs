@@ -18,6 +18,9 @@ fn a_calm_rollout_succeeds() {
     let outcome = sim::run(&scenario);
     println!("{}", outcome.story.join("\n"));
     println!("{:?} {:?} {:?}", outcome.end, outcome.makespan, outcome.breaches);
-    println!("low {} high {} turns {} calls {:?}", outcome.lowest_available, outcome.highest_live, outcome.turns, outcome.calls);
+    println!(
+        "low {} high {} turns {} calls {:?}",
+        outcome.lowest_available, outcome.highest_live, outcome.turns, outcome.calls
+    );
     assert!(matches!(outcome.end, End::Ended(_)), "{:?}", outcome.end);
 }
