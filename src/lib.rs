@@ -7,6 +7,6 @@ pub mod memory;
 pub mod model;
 pub mod observe;
 pub mod plan;
-pub mod world;
 pub mod reconcile;
 pub mod wake;
+pub mod world;

@@ -13,11 +13,12 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Case, Decide, Decisions, Note};
+pub use decide::{Decide, Decisions};
 pub use turn::PoolTurn;
 
 use crate::act::{ChangeCloud, ChangeCluster, Made};
 use crate::ambient::Clock;
+use crate::judge::Note;
 use crate::memory::{Moved, Store, StoreError};
 use crate::model::budget::Hold;
 use crate::model::ids::PoolName;
