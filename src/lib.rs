@@ -2,11 +2,14 @@
 
 pub mod act;
 pub mod ambient;
+pub mod api;
 pub mod judge;
 pub mod memory;
 pub mod model;
 pub mod observe;
 pub mod plan;
 pub mod reconcile;
+pub mod sim;
 pub mod wake;
+pub mod world;
 pub mod world;
