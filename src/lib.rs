@@ -12,4 +12,3 @@ pub mod reconcile;
 pub mod sim;
 pub mod wake;
 pub mod world;
-pub mod world;

@@ -16,9 +16,10 @@ mod tests;
 pub use decide::{Decide, Decisions};
 pub use turn::PoolTurn;
 
+pub use crate::judge::{Case, Note};
+
 use crate::act::{ChangeCloud, ChangeCluster, Made};
 use crate::ambient::Clock;
-use crate::judge::Note;
 use crate::memory::{Moved, Store, StoreError};
 use crate::model::budget::Hold;
 use crate::model::ids::PoolName;
