@@ -1,0 +1,34 @@
+//! REHEARSAL. The production loop over a made-up cloud, a made-up cluster, virtual time and seeded dice.
+//!
+//! Never here: a decision, a law, a real clock, a runtime. Nothing sleeps: every future is ready when it is polled, or
+//! the rehearsal says that it is not. What is rehearsed is the loop that production runs, not a copy of it.
+//! Begin with [`Scenario`], what is rehearsed, and [`run`]; [`storm`] draws one from a seed, [`compare`] plays other
+//! strategies in the same world.
+
+mod bound;
+mod change;
+mod cluster;
+mod disk;
+mod errands;
+mod evict;
+mod house;
+mod look;
+mod outcome;
+mod people;
+mod refuse;
+mod run;
+mod scenario;
+mod stage;
+mod story;
+mod timeline;
+mod truth;
+mod watch;
+
+pub use bound::{never_idle, slot_time};
+pub use cluster::ClusterSpec;
+pub use disk::Cut;
+pub use outcome::{Breach, End, Outcome};
+pub use run::run;
+pub use scenario::{LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft};
+pub use stage::Adapter;
+pub use timeline::{Doing, Heights, Row, Segment, Timeline};
