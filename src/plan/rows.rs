@@ -64,6 +64,8 @@ pub(super) enum Doing {
     AskAgain(Time),
     /// A drain or update of which nothing is known any more: back in service.
     Lost,
+    /// As lost, and what we put on its node may still be there.
+    TakeBack,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +100,11 @@ pub(super) struct Row {
 impl Row {
     pub fn machine<'a>(&self, input: &Input<'a>) -> &'a Machine {
         &input.machines[self.index as usize]
+    }
+
+    /// The cloud is at it, so it goes within its deadline.
+    pub const fn is_being_deleted(&self) -> bool {
+        matches!(self.doing, Doing::Deleting | Doing::CloudDeletes) && !self.overdue
     }
 
     /// Never removed by us.
@@ -144,6 +151,7 @@ pub(super) fn classify(
         if row.doing == Doing::Nothing && row.group != Group::Ghost {
             row.group = group(input, machine, blind);
         }
+        row.written_off &= matches!(row.group, Group::Leaving | Group::Ghost);
         row.waiting = memory
             .blocked
             .iter()
@@ -225,8 +233,9 @@ fn follow_entries(
     machine: &Machine,
     row: &mut Row,
 ) {
-    if memory.tombs.iter().any(|(key, _)| is(key, machine)) {
+    if let Some((_, buried)) = memory.tombs.iter().find(|(key, _)| is(key, machine)) {
         row.group = Group::Ghost;
+        row.overdue = input.now.since(*buried) >= input.policy.deletion.deadline;
         return;
     }
     let touches = journal.touches(machine);
@@ -248,11 +257,25 @@ fn follow_entries(
     match row.doing {
         Doing::Nothing => return,
         Doing::Lost if machine.lifecycle == Lifecycle::Updating => row.group = Group::Updating,
+        // Its drain is the first half of an update: the machine stays, so nothing is created for it.
+        Doing::Draining | Doing::Drained if is_updated_after(input, row) => {
+            row.group = Group::Updating;
+            return;
+        }
         _ => row.group = Group::Leaving,
     }
     let began = touches.last().map_or(machine.lifecycle_since, |touch| touch.entry.written);
     let began = if row.doing == Doing::CloudDeletes { machine.since } else { began };
     row.overdue = input.now.since(began) >= input.policy.deletion.deadline;
+}
+
+fn is_updated_after(input: &Input, row: &Row) -> bool {
+    input.policy.rollout.method == Method::Reimage && row.because == Some(Because::Outdated)
+}
+
+/// Back in service; what we put on its node is taken off again.
+const fn back(machine: &Machine) -> Doing {
+    if machine.node.is_some() { Doing::TakeBack } else { Doing::Lost }
 }
 
 fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &Touch) -> Doing {
@@ -276,7 +299,7 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
             if matches!(refused.refusal, Refusal::Forbidden | Refusal::Invalid) =>
         {
             set_aside(input, memory, machine, *at, refused.code.as_deref());
-            Doing::Lost
+            back(machine)
         }
         (Verb::Delete, Err(refused)) => {
             Doing::AskAgain(refused.retry_at.unwrap_or(at.plus(ASK_AGAIN)))
@@ -302,7 +325,8 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
 
 fn doing_without_entry(machine: &Machine) -> Doing {
     match machine.lifecycle {
-        Lifecycle::Draining | Lifecycle::Updating => Doing::Lost,
+        Lifecycle::Draining => back(machine),
+        Lifecycle::Updating => Doing::Lost,
         Lifecycle::Drained => Doing::Drained,
         Lifecycle::Deleting => Doing::AskAgain(machine.lifecycle_since.plus(ASK_AGAIN)),
         Lifecycle::InService | Lifecycle::CutOff | Lifecycle::Standby => Doing::Nothing,
@@ -400,7 +424,7 @@ pub(super) fn mark(input: &Input, memory: &PoolState, reference: &Reference, row
             Kept::RevisionUnknown
         } else if on_delete {
             Kept::OnDelete
-        } else if !tried.is_empty() && tried.iter().any(|key| is(key, machine)) {
+        } else if row.group != Group::Updating && tried.iter().any(|key| is(key, machine)) {
             Kept::UpdateFailed
         } else {
             Kept::No
