@@ -138,20 +138,26 @@ fn update(desk: &Desk, batches: &mut Batches, at: usize) {
 fn go_on(desk: &Desk, batches: &mut Batches, at: usize) {
     let row = &desk.rows[at];
     let machine = row.machine(desk.input);
-    if batches.moved.iter().any(|moved| moved.0 == at) || machine.condition == Condition::Unknown {
+    let under_way = matches!(
+        row.doing,
+        Doing::Draining | Doing::Drained | Doing::AskAgain(_) | Doing::TakeBack
+    );
+    let moved = || batches.moved.iter().any(|moved| moved.0 == at);
+    if !under_way || machine.condition == Condition::Unknown || moved() {
         return;
     }
     let wanted = still_wanted(desk, row, batches.missing).filter(|_| !machine.is_kept_by_people());
     let ready = match row.doing {
-        Doing::TakeBack => return take_back(desk, batches, at),
-        // A drain nobody wants any more is lifted at once; one that is wanted runs to its end.
-        Doing::Draining if wanted.is_none() => true,
-        Doing::Drained => true,
+        // A drain that nobody wants any more is lifted at once; one that is wanted runs to its end.
+        Doing::Draining => wanted.is_none(),
         Doing::AskAgain(again) => desk.input.now >= again,
-        _ => false,
+        _ => true,
     };
     if !ready {
         return;
+    }
+    if row.doing == Doing::TakeBack {
+        return take_back(desk, batches, at);
     }
     let Some(because) = wanted else { return take_back(desk, batches, at) };
     let in_place = desk.input.policy.rollout.method == Method::Reimage;

@@ -1,0 +1,206 @@
+//! Laws 7 and 8: never silently stuck, no going round in circles, and quiet once the goal holds.
+
+use std::collections::BTreeMap;
+
+use super::super::Notes;
+use super::super::facts::{Scene, Tally};
+use super::super::removal::writes_to_set;
+use super::super::truth::Truth;
+use crate::model::action::Verb;
+use crate::model::budget::Hold;
+use crate::model::calendar::WindowState;
+use crate::model::ids::{EntryId, Revision};
+use crate::model::journal::Entry;
+use crate::model::machine::{Condition, Machine};
+use crate::model::policy::Policy;
+use crate::model::rollout::Rollout;
+use crate::model::time::{Span, Time};
+
+/// A hold is looked at again within this time, or names what a person can do.
+// A quarter of an hour: nobody waits longer before asking what is wrong.
+const RECHECKED_WITHIN: Span = Span::minutes(15);
+
+/// So many turns of an unchanged pool that holds its goal prove that it stays quiet.
+const QUIET_AFTER: u32 = 100;
+
+/// The longest a blocked drain waits before its next try: longer than all other waits that end by themselves.
+const LONGEST_BACK_OFF: Span = Span::hours(6);
+
+/// The pool as counts: two turns that look like this are the same place.
+type Place = (Tally, [i64; 6], Option<Time>, Option<Time>);
+
+/// Law 7.
+#[derive(Debug, Default)]
+pub struct Progress {
+    since: Option<Time>,
+    /// Writes to the cloud up to each place that was seen.
+    seen: BTreeMap<Place, u64>,
+    last: Option<Place>,
+    writes: u64,
+    told: bool,
+}
+
+impl Progress {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+        silent(scene, notes);
+        if !truth.calm {
+            *self = Self::default();
+            return;
+        }
+        let now = truth.case.now;
+        let since = *self.since.get_or_insert(now);
+        let here = place(scene);
+        if self.last != Some(here) {
+            let writes = self.writes;
+            if self.seen.insert(here, writes).is_some_and(|then| then < writes) {
+                notes.add(7, "the pool came back to where it was, with writes between", Vec::new());
+            }
+        }
+        self.last = Some(here);
+        let writes = truth.sent.iter().filter(|sent| sent.took && writes_to_set(sent.verb));
+        self.writes += writes.count() as u64;
+        let late = now.since(since) > allowed(truth.case.policy, scene);
+        let waits = truth.case.planned.report.holds.iter().any(|hold| hold.verb.is_some());
+        if late && !waits && !scene.at_goal() && !self.told {
+            self.told = true;
+            let say = format!("the goal is not reached {} after the storm", now.since(since));
+            notes.add(7, say, Vec::new());
+        }
+    }
+}
+
+/// A rollout is open, nothing goes on that could end by itself, nothing is done, and nobody is told why.
+fn silent(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    let moves = |entry: &Entry| {
+        let open = !entry.is_ended();
+        open && scene.at.since(entry.written) < deadline(entry, case.policy)
+    };
+    let idle = case.planned.actions.is_empty() && !case.journal.iter().any(moves);
+    if !idle || scene.rollout().is_none() {
+        return;
+    }
+    let told = |hold: &Hold| {
+        let object = !(hold.numbers.is_empty() && hold.blockers.is_empty());
+        let soon = hold.recheck <= case.now.plus(RECHECKED_WITHIN);
+        !hold.say.is_empty() && (hold.verb.is_some() || (object && soon))
+    };
+    if !case.planned.report.holds.iter().any(told) {
+        notes.add(7, "a rollout is open, nothing goes on, and no hold says why", Vec::new());
+    }
+}
+
+/// How long an entry may be expected to end by itself.
+fn deadline(entry: &Entry, policy: &Policy) -> Span {
+    match entry.verb() {
+        Verb::Raise | Verb::UpdateModel => policy.rollout.readiness_deadline,
+        Verb::Delete => policy.deletion.deadline,
+        Verb::Drain | Verb::Reimage | Verb::Restore => policy.rollout.progress_deadline,
+    }
+}
+
+fn place(scene: &Scene) -> Place {
+    let case = scene.case;
+    let state = &case.planned.state;
+    let rollout = scene.rollout();
+    let going = rollout.map_or(0, |rollout| {
+        let Rollout { passed, failed_in_a_row, .. } = rollout;
+        i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
+    });
+    let open = case.journal.iter().filter(|entry| !entry.is_ended()).count();
+    let counts = [
+        scene.desired,
+        i64::from(case.set.capacity),
+        scene.pending,
+        going,
+        i64::try_from(open).unwrap_or(i64::MAX),
+        i64::try_from(state.good.len()).unwrap_or(i64::MAX),
+    ];
+    (scene.tally, counts, rollout.map(|r| r.opened), state.last.as_ref().map(|last| last.at))
+}
+
+/// The sum of all deadlines, as if everything were done one after the other and each time at the last moment.
+fn allowed(policy: &Policy, scene: &Scene) -> Span {
+    let each = policy.rollout.readiness_deadline.plus(policy.deletion.deadline);
+    let each = each.plus(policy.repair.after).plus(policy.rollout.min_ready);
+    let covered = scene.rollout().map_or(0, |rollout| i64::from(rollout.covered));
+    let listed = i64::try_from(scene.looks.len()).unwrap_or(i64::MAX);
+    let machines = listed.max(covered).max(scene.desired).saturating_add(1);
+    let soaks = policy.rollout.checkpoints.iter().fold(Span::ZERO, |sum, c| sum.plus(c.soak));
+    let once = soaks.plus(policy.rollout.bake).plus(policy.repair.window).plus(LONGEST_BACK_OFF);
+    each.times(machines).plus(once)
+}
+
+/// Law 8.
+#[derive(Debug, Default)]
+pub struct Quiet {
+    same: Option<Same>,
+    turns: u32,
+}
+
+/// All that may be a reason to act. While it does not change, there is none.
+#[derive(Debug, PartialEq)]
+struct Same {
+    desired: i64,
+    policy: Policy,
+    revision: Revision,
+    capacity: u32,
+    window: WindowState,
+    over_age: usize,
+    settled: usize,
+    machines: Vec<Machine>,
+    open: Vec<EntryId>,
+}
+
+impl Quiet {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+        let case = truth.case;
+        if !scene.at_goal() {
+            *self = Self::default();
+            return;
+        }
+        let now = Same::of(scene);
+        if self.same.as_ref() != Some(&now) {
+            *self = Self { same: Some(now), turns: 0 };
+            return;
+        }
+        self.turns = self.turns.saturating_add(1);
+        if self.turns < QUIET_AFTER {
+            return;
+        }
+        if !case.planned.actions.is_empty() || !truth.sent.is_empty() {
+            notes.add(8, "acts though the goal holds and nothing changed", Vec::new());
+        }
+        if truth.stored > 0 {
+            let say = format!("writes {} records though nothing changed", truth.stored);
+            notes.add(8, say, Vec::new());
+        }
+        if case.before.is_some_and(|before| *before != case.planned.state) {
+            notes.add(8, "answers another memory though nothing changed", Vec::new());
+        }
+    }
+}
+
+impl Same {
+    fn of(scene: &Scene) -> Self {
+        let case = scene.case;
+        let limit = case.policy.rollout.max_age.map(|age| scene.at.minus(age));
+        let old = |m: &&Machine| limit.is_some_and(|limit| m.imaged < limit);
+        let settled = |m: &&Machine| {
+            let ready = m.condition == Condition::Ready;
+            ready && scene.at.since(m.since) >= case.policy.rollout.min_ready
+        };
+        let open = case.journal.iter().filter(|entry| !entry.is_ended());
+        Self {
+            desired: scene.desired,
+            policy: case.policy.clone(),
+            revision: case.set.revision.clone(),
+            capacity: case.set.capacity,
+            window: case.policy.windows.at(scene.at),
+            over_age: case.machines.iter().filter(old).count(),
+            settled: case.machines.iter().filter(settled).count(),
+            machines: case.machines.to_vec(),
+            open: open.map(|entry| entry.id.clone()).collect(),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Laws 10 and 12: what we took is put back, and what leaves as surplus leaves slowly.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::super::Notes;
+use super::super::brake::{self, BRAKE_LOOKS_BACK};
+use super::super::facts::{Hit, Look, Scene, Standing};
+use super::super::fates::{Fate, Fates};
+use super::super::names::OPEN;
+use super::super::removal::last_change;
+use super::super::truth::Truth;
+use crate::model::action::{Because, ModelWrite, READ_IS_FRESH, Verb};
+use crate::model::budget::HoldReason;
+use crate::model::ids::{Key, Revision};
+use crate::model::journal::Outcome;
+use crate::model::machine::{Lifecycle, Machine};
+use crate::model::rollout::{Ending, Stage};
+use crate::model::time::Time;
+
+/// Turns within which a thing is put back after what it was taken for has ended.
+const PUT_BACK_WITHIN: u32 = 2;
+
+/// Law 10. Machines out of service whose drain came to nothing, and a model that was left.
+#[derive(Debug, Default)]
+pub struct Out {
+    machines: BTreeMap<Key, u32>,
+    model: u32,
+}
+
+impl Out {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+        failed_model(scene, notes);
+        if !can_act(scene) {
+            return;
+        }
+        let owed = owed(truth, scene);
+        self.machines.retain(|key, _| owed.contains(key));
+        let mut late = Vec::new();
+        for key in owed {
+            let turns = self.machines.entry(key.clone()).or_insert(0);
+            *turns = turns.saturating_add(1);
+            if *turns > PUT_BACK_WITHIN {
+                late.push(key);
+            }
+        }
+        notes.about(10, "machines stay out of service though nothing is done with them", late);
+        self.model = if left_model(truth, scene) { self.model.saturating_add(1) } else { 0 };
+        if self.model > PUT_BACK_WITHIN {
+            notes.add(10, "the model of an aborted rollout is not put back", Vec::new());
+        }
+    }
+}
+
+/// A turn that may not act on what it saw owes nothing.
+fn can_act(scene: &Scene) -> bool {
+    let (case, set) = (scene.case, scene.case.set);
+    let newer = case.journal.iter().filter_map(last_change).any(|answer| answer > set.read_at);
+    set.complete && case.now <= set.read_at.plus(READ_IS_FRESH) && !newer
+}
+
+fn owed(truth: &Truth, scene: &Scene) -> Vec<Key> {
+    let out = |machine: &Machine| {
+        use Lifecycle::{Drained, Draining, Updating};
+        matches!(machine.lifecycle, Draining | Drained | Updating)
+    };
+    let idle = |look: &Look| {
+        let there = matches!(look.standing, Standing::Leaving | Standing::Updating);
+        there && !look.found.has(OPEN) && look.hit == Hit::None
+    };
+    let idle = scene.pairs().filter(|(machine, look)| out(machine) && idle(look));
+    let mut idle: Vec<&Machine> = idle.map(|(machine, _)| machine).collect();
+    if !idle.is_empty() {
+        let drains = drains(scene);
+        let rolls = scene.rollout().is_some();
+        // A drain that ended well is gone on with; its machine is owed only where its rollout is over.
+        idle.retain(|machine| match drains.get(&machine.key()) {
+            Some((_, Fate::Done, because)) => *because == Because::Outdated && !rolls,
+            _ => true,
+        });
+    }
+    let mut owed: Vec<Key> = idle.into_iter().map(Machine::key).collect();
+    let cordoned = truth.world.iter().filter(|real| real.cordoned && !real.deleting);
+    let cordoned: Vec<&Key> = cordoned.map(|real| &real.key).collect();
+    if !cordoned.is_empty() {
+        let forgotten = scene.pairs().filter(|(machine, look)| {
+            machine.lifecycle == Lifecycle::InService
+                && !look.found.has(OPEN)
+                && look.hit == Hit::None
+                && cordoned.contains(&&machine.key())
+        });
+        owed.extend(forgotten.map(|(machine, _)| machine.key()));
+    }
+    let holds = &scene.case.planned.report.holds;
+    let named = |key: &Key, id: &str| {
+        let mut blockers = holds.iter().flat_map(|hold| &hold.blockers);
+        blockers.any(|blocker| **blocker == *key.as_str() || **blocker == *id)
+    };
+    let id_of = |key: &Key| scene.case.machines.iter().find(|machine| machine.key() == *key);
+    owed.retain(|key| !named(key, id_of(key).map_or("", |machine| machine.id.as_str())));
+    owed
+}
+
+/// The last drain of each machine, how it went, and what it was for.
+fn drains(scene: &Scene) -> BTreeMap<Key, (Time, Fate, Because)> {
+    let mut last = BTreeMap::new();
+    for entry in scene.case.journal.iter().filter(|entry| entry.verb() == Verb::Drain) {
+        let fates = Fates::of(entry);
+        for target in entry.action.targets() {
+            let drain = (entry.written, fates.of_target(target), target.because);
+            let known = last.entry(target.key()).or_insert(drain);
+            if known.0 <= drain.0 {
+                *known = drain;
+            }
+        }
+    }
+    last
+}
+
+/// What says aloud that the model waits for something.
+const MODEL_HOLDS: [HoldReason; 5] = [
+    HoldReason::RestoreModel,
+    HoldReason::WaitingForModel,
+    HoldReason::ModelUnproven,
+    HoldReason::TooManyModels,
+    HoldReason::Refused,
+];
+
+/// An aborted rollout left its model in a set whose model is ours.
+fn left_model(truth: &Truth, scene: &Scene) -> bool {
+    let (case, state) = (scene.case, &scene.case.planned.state);
+    let Some(last) = state.last.as_ref().filter(|last| last.how == Ending::Aborted) else {
+        return false;
+    };
+    let left = case.set.revision == last.to && state.wanted.as_ref() != Some(&last.to);
+    let can = !case.policy.model.is_empty() && state.model.good_fields.is_some();
+    left && can && scene.rollout().is_none() && !model_answered(truth, scene, last.at)
+}
+
+fn model_answered(truth: &Truth, scene: &Scene, since: Time) -> bool {
+    let planned = scene.case.planned;
+    let writes = planned.actions.iter().any(|action| action.verb() == Verb::UpdateModel);
+    let wrote =
+        truth.journal.iter().rev().take_while(|entry| entry.written >= since).any(|entry| {
+            let failed = matches!(
+                entry.outcome(),
+                Some((_, Outcome::Withdrawn | Outcome::Refused(_) | Outcome::Mixed(_)))
+            );
+            entry.verb() == Verb::UpdateModel && !failed
+        });
+    let said = planned.report.holds.iter().any(|hold| MODEL_HOLDS.contains(&hold.reason));
+    writes || wrote || said
+}
+
+/// Machines are asked for on a model that failed, though it is ours to put the last good one back first.
+fn failed_model(scene: &Scene, notes: &mut Notes) {
+    let (case, state) = (scene.case, &scene.case.planned.state);
+    let Some(rollout) = scene.rollout() else { return };
+    let bad: &Revision = &rollout.to;
+    let failing = matches!(rollout.stage, Stage::Failing { .. }) && case.set.revision == *bad;
+    let ours = !case.policy.model.is_empty() && state.model.good_fields.is_some();
+    let accepted = state.model_accepted.as_ref() == Some(bad);
+    let needed = scene.tally.ready < scene.floor();
+    if failing && ours && !accepted && !needed && scene.raised() > 0 {
+        notes.add(10, "raises on a model that failed and was not put back", Vec::new());
+    }
+    let forwards = case.planned.actions.iter().any(|action| {
+        use crate::model::action::Action;
+        matches!(action, Action::UpdateModel { why: ModelWrite::Wanted, .. })
+    });
+    if failing && forwards && state.model.put_back_over.as_ref() == Some(bad) {
+        notes.add(10, "writes the model forwards while it is being put back", Vec::new());
+    }
+}
+
+/// Law 12.
+#[derive(Debug, Default)]
+pub struct Brake {
+    sizes: VecDeque<(Time, i64)>,
+    confirmed: Option<Time>,
+}
+
+impl Brake {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+        let since = scene.at.minus(BRAKE_LOOKS_BACK);
+        // One from before the hour stays: it is the size at its start.
+        while self.sizes.get(1).is_some_and(|(at, _)| *at <= since) {
+            self.sizes.pop_front();
+        }
+        if self.sizes.back().is_none_or(|(_, size)| *size != scene.desired) {
+            self.sizes.push_back((scene.at, scene.desired));
+        }
+        let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(scene.desired);
+        if brake::confirmed(scene) {
+            self.confirmed = Some(scene.at);
+        }
+        let surplus = |because| because == Some(Because::Surplus);
+        let takes = scene.looks.iter().any(|look| surplus(look.removed()));
+        if !takes || self.confirmed.is_some_and(|at| at > since) {
+            return;
+        }
+        let taken = brake::taken(truth.journal);
+        let recent: Vec<Key> =
+            taken.into_iter().filter(|(_, at)| *at > since).map(|(key, _)| key).collect();
+        let count = i64::try_from(recent.len()).unwrap_or(i64::MAX);
+        if count > brake::limit(start) {
+            let say = format!("took {count} as surplus within an hour, of a size of {start}");
+            notes.add(12, say, recent);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Machines we raised for and have not seen yet.
+
+use super::Case;
+use crate::model::action::Action;
+use crate::model::journal::{Entry, Outcome, Phase, Refusal};
+use crate::model::time::{Span, Time};
+
+/// A complete read begun this long after a raise ended shows all of its machines that will ever come.
+// 60 s: a listing lags its operation by less; what it lacks then is drift.
+const SETTLES_AFTER: Span = Span::seconds(60);
+
+struct Raise {
+    written: Time,
+    left: i64,
+}
+
+/// The sum over raises not settled of what they asked for, less the machines first seen since: each is put down to the
+/// oldest raise that could have borne it. What was seen by the very read that a raise rests on is none of its own.
+pub(super) fn count(case: &Case) -> i64 {
+    let mut raises: Vec<Raise> = case.journal.iter().filter_map(|e| raise(e, case)).collect();
+    if raises.is_empty() {
+        return 0;
+    }
+    raises.sort_by_key(|raise| raise.written);
+    let oldest = raises.first().map_or(case.now, |raise| raise.written);
+    let born = case.machines.iter().map(|machine| machine.first_seen);
+    let mut born: Vec<Time> = born.filter(|seen| *seen > oldest).collect();
+    born.sort_unstable();
+    let mut next = 0;
+    for seen in born {
+        while let Some(raise) = raises.get_mut(next) {
+            if raise.left <= 0 {
+                next += 1;
+                continue;
+            }
+            if seen > raise.written {
+                raise.left -= 1;
+            }
+            break;
+        }
+    }
+    raises.iter().map(|raise| raise.left.max(0)).sum()
+}
+
+fn raise(entry: &Entry, case: &Case) -> Option<Raise> {
+    let Action::Raise { from, to, .. } = entry.action else {
+        return None;
+    };
+    let left = (i64::from(to) - i64::from(from)).max(0);
+    let settled = match &entry.phase {
+        Phase::Ended { accepted: None, outcome, .. } if never_happened(outcome) => true,
+        Phase::Ended { at, .. } => case.set.complete && case.set.read_at >= at.plus(SETTLES_AFTER),
+        _ => false,
+    };
+    (!settled).then_some(Raise { written: entry.written, left })
+}
+
+/// Refused for certain, or never sent.
+fn never_happened(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Withdrawn => true,
+        Outcome::Refused(why) => !matches!(why.refusal, Refusal::Unclear | Refusal::Preempted),
+        Outcome::Done | Outcome::Mixed(_) => false,
+    }
+}

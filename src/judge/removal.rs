@@ -1,0 +1,268 @@
+//! Laws 3, 4, 5, 6 and 10: which machines leave, once, seen, and the right ones first.
+
+use std::collections::BTreeMap;
+
+use super::Notes;
+use super::facts::{Aim, Hit, Look, Scene, Standing};
+use super::fates::{Fate, Fates};
+use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
+use crate::model::ids::Key;
+use crate::model::journal::{Entry, Outcome, Phase};
+use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
+use crate::model::policy::{Method, Rollback};
+use crate::model::time::Time;
+
+/// Law 3. What is deleted is the machine that is meant; nobody keeps it; and it was drained if it has a node.
+pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
+    let wrong = |aim: &Aim, seen: Option<(&Machine, &Look)>| match seen {
+        Some((machine, _)) => machine.id != aim.target.id || machine.vm != aim.target.vm,
+        None => scene.case.machines.iter().any(|machine| machine.id == aim.target.id),
+    };
+    notes.about(3, "names a machine by an id that is another's", scene.keys(wrong));
+    let kept = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        seen.is_some_and(|(machine, _)| match aim.verb {
+            Verb::Drain | Verb::Delete => {
+                machine.hold().is_some() || machine.protection != Protection::None
+            }
+            Verb::Reimage => machine.hold().is_some() || machine.protection == Protection::All,
+            _ => false,
+        })
+    };
+    notes.about(3, "acts on machines that are held or protected", scene.keys(kept));
+    let proofs = proofs(scene);
+    let undrained = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        aim.verb == Verb::Delete
+            && seen.is_some_and(|(machine, look)| may_serve(machine, look))
+            && !proofs.get(&aim.target.key()).is_some_and(|proof| proof.stands(scene, aim))
+    };
+    notes.about(3, "deletes machines that were not drained", scene.keys(undrained));
+}
+
+/// What the journal says of the drain of a machine.
+#[derive(Debug, Clone, Copy, Default)]
+struct Proof {
+    /// Some drain names it, however it went.
+    known: bool,
+    drained: Option<Time>,
+    /// Taken back into service: a drain before that proves nothing.
+    restored: Option<Time>,
+}
+
+impl Proof {
+    fn stands(&self, scene: &Scene, aim: &Aim) -> bool {
+        if self.known || self.restored.is_some() {
+            return self.drained.is_some()
+                && self.restored.is_none_or(|at| Some(at) < self.drained);
+        }
+        // Drained before the time that the journal reaches back to: the record alone says so.
+        scene.machine(aim).is_some_and(|(machine, _)| {
+            let drained = matches!(machine.lifecycle, Lifecycle::Drained | Lifecycle::Deleting);
+            let ended = scene.case.journal.iter().filter(|entry| entry.is_ended());
+            let reaches = ended.map(|entry| entry.written).min();
+            drained && reaches.is_none_or(|since| machine.lifecycle_since < since)
+        })
+    }
+}
+
+fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
+    let asked = scene.aims.iter().filter(|aim| {
+        aim.verb == Verb::Delete && scene.machine(aim).is_some_and(|(m, _)| m.node.is_some())
+    });
+    let mut proofs: BTreeMap<Key, Proof> =
+        asked.map(|aim| (aim.target.key(), Proof::default())).collect();
+    if proofs.is_empty() {
+        return proofs;
+    }
+    for entry in scene.case.journal {
+        if !matches!(entry.verb(), Verb::Drain | Verb::Restore) {
+            continue;
+        }
+        let fates = Fates::of(entry);
+        for target in entry.action.targets() {
+            let Some(proof) = proofs.get_mut(&target.key()) else { continue };
+            proof.known |= entry.verb() == Verb::Drain;
+            match (entry.verb(), fates.of_target(target), entry.outcome()) {
+                (Verb::Drain, Fate::Done, Some((at, _))) => {
+                    proof.drained = proof.drained.max(Some(at));
+                }
+                (Verb::Restore, Fate::Open | Fate::Done, _) => {
+                    proof.restored = proof.restored.max(Some(entry.written));
+                }
+                _ => {}
+            }
+        }
+    }
+    proofs
+}
+
+/// There is a node, and something may still run on it that nobody agreed to lose.
+fn may_serve(machine: &Machine, look: &Look) -> bool {
+    let dead = look.removed() == Some(Because::Failed)
+        && !matches!(machine.condition, Condition::Ready | Condition::Unknown);
+    let accepted = look.removed() == Some(Because::NamedNow)
+        && machine.delete_request().is_some_and(|request| request.now);
+    machine.node.is_some() && !(dead || accepted)
+}
+
+/// Law 4. No machine is deleted twice, or named twice in one plan; a doubt is settled by a look before the next write.
+pub(super) fn once(scene: &Scene, notes: &mut Notes) {
+    let again = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        aim.verb == Verb::Delete
+            && seen.is_some_and(|(_, look)| {
+                // One repeat of a delete that passed its deadline is how a stuck one is got out of the way.
+                let found = look.found;
+                found.has(super::names::DELETING) || found.overdue > 1
+            })
+    };
+    notes.about(4, "deletes machines that are being deleted already", scene.keys(again));
+    let ghost = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        aim.verb != Verb::Restore && seen.is_some_and(|(_, look)| look.standing == Standing::Ghost)
+    };
+    notes.about(4, "acts on machines whose delete succeeded", scene.keys(ghost));
+    let first = |look: &Look| look.found.aim;
+    let mut twice = Vec::new();
+    for (index, aim) in (0_u32..).zip(&scene.aims) {
+        if scene.machine(aim).is_some_and(|(_, look)| first(look) != Some(index)) {
+            twice.push(aim.target.key());
+        }
+    }
+    notes.about(4, "names machines twice in one plan", twice);
+    let writes = scene.case.planned.actions.iter().any(|action| writes_to_set(action.verb()));
+    let doubts = scene.case.journal.iter().any(|entry| match entry.phase {
+        Phase::Doubtful { at } => writes_to_set(entry.verb()) && !looked_since(scene, at),
+        _ => false,
+    });
+    if writes && doubts {
+        notes.add(4, "writes while an answer is in doubt and no look has settled it", Vec::new());
+    }
+}
+
+fn looked_since(scene: &Scene, at: Time) -> bool {
+    scene.case.set.complete && scene.case.set.read_at >= at
+}
+
+pub(super) const fn writes_to_set(verb: Verb) -> bool {
+    matches!(verb, Verb::Raise | Verb::Delete | Verb::Reimage | Verb::UpdateModel)
+}
+
+/// The last moment at which this entry may have changed the set; what was never sent changed nothing.
+pub(super) fn last_change(entry: &Entry) -> Option<Time> {
+    let withdrawn = matches!(entry.outcome(), Some((_, Outcome::Withdrawn)));
+    if withdrawn || !writes_to_set(entry.verb()) { None } else { entry.last_answer() }
+}
+
+/// Law 5. Whatever has an effect rests on a look that was whole, is fresh, is later than our own answers, and showed
+/// each machine that is acted on.
+pub(super) fn seen(scene: &Scene, notes: &mut Notes) {
+    let (case, set) = (scene.case, scene.case.set);
+    if !scene.has_effect() {
+        return;
+    }
+    let acts = |action: &&Action| action.verb() != Verb::Restore;
+    let effects = case.planned.actions.iter().filter(acts);
+    let until = set.read_at.plus(READ_IS_FRESH);
+    if !set.complete {
+        notes.add(5, "acts on a listing that was cut short", Vec::new());
+    }
+    if case.now > until || case.now < set.read_at {
+        notes.add(
+            5,
+            format!("acts at {} on a read begun at {}", case.now, set.read_at),
+            Vec::new(),
+        );
+    }
+    if case.journal.iter().filter_map(last_change).any(|answer| answer > set.read_at) {
+        notes.add(5, "acts on a read begun before our own last answer", Vec::new());
+    }
+    for action in effects {
+        let verb = action.verb().name();
+        if action.before() > until {
+            notes.add(5, format!("{verb} may be sent more than a minute after its read"), vec![]);
+        } else if case.now > action.before() {
+            notes.add(5, format!("{verb} is sent after its last moment"), vec![]);
+        }
+        if let Action::Raise { expect, .. } | Action::UpdateModel { expect, .. } = action {
+            let same = expect.capacity == set.capacity
+                && expect.etag == set.etag
+                && expect.revision == set.revision;
+            if !same {
+                notes.add(5, format!("{verb} expects what was not seen"), vec![]);
+            }
+        }
+    }
+    targets_seen(scene, notes);
+}
+
+fn targets_seen(scene: &Scene, notes: &mut Notes) {
+    let unseen = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        aim.verb != Verb::Restore && seen.is_none_or(|(machine, _)| machine.missed > 0)
+    };
+    notes.about(5, "acts on machines that were not in the listing", scene.keys(unseen));
+    let unknown = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        aim.verb != Verb::Restore
+            && seen.is_some_and(|(machine, _)| machine.condition == Condition::Unknown)
+    };
+    notes.about(5, "acts on machines whose condition is unknown", scene.keys(unknown));
+    let revision = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        aim.verb != Verb::Restore
+            && aim.target.because == Because::Outdated
+            && seen.is_some_and(|(machine, _)| machine.revision.is_none())
+    };
+    notes.about(5, "takes machines of unknown revision as outdated", scene.keys(revision));
+}
+
+/// Law 6. None that serves on target goes while one off target that may be moved stays.
+pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
+    // In place, what is new only stands in for what is updated, and goes first.
+    if scene.case.policy.rollout.method == Method::Reimage {
+        return;
+    }
+    let newest = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        matches!(aim.verb, Verb::Drain | Verb::Delete)
+            && seen.is_some_and(|(machine, look)| {
+                look.current && look.standing == Standing::Ready && machine.revision.is_some()
+            })
+    };
+    let gone = scene.keys(newest);
+    if gone.is_empty() {
+        return;
+    }
+    let older = scene.pairs().filter(|(_, look)| left_standing(look)).map(|(m, _)| m.key());
+    let older: Vec<Key> = older.collect();
+    if !older.is_empty() {
+        let say = format!(
+            "takes {} that serve on target while {} off target stay",
+            gone.len(),
+            older.len()
+        );
+        notes.add(6, say, gone.into_iter().chain(older).collect());
+    }
+}
+
+/// Off target, could have been taken instead, and is not.
+fn left_standing(look: &Look) -> bool {
+    use super::names::{BLOCKED, OPEN};
+    let may_move = !(look.kept || look.found.has(OPEN) || look.found.has(BLOCKED));
+    let seen = !matches!(look.standing, Standing::Unknown | Standing::Updating);
+    let there = look.exists() || look.standing == Standing::Failed;
+    look.outdated && may_move && seen && there && !look.taken()
+}
+
+/// Law 10, its last clause: nothing is put back that we did not put.
+pub(super) fn put_back(scene: &Scene, notes: &mut Notes) {
+    let not_ours = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        aim.verb == Verb::Restore
+            && seen.is_some_and(|(machine, look)| {
+                look.hit == Hit::Restored
+                    && machine.lifecycle == Lifecycle::InService
+                    && !look.found.has(super::names::OURS)
+            })
+    };
+    notes.about(10, "takes back machines that we did not take out", scene.keys(not_ours));
+    let policy = scene.case.policy;
+    let model = |action: &Action| action.verb() == Verb::UpdateModel;
+    let ours = !policy.model.is_empty() || policy.rollout.rollback == Rollback::WriteModel;
+    if !ours && scene.case.planned.actions.iter().any(model) {
+        notes.add(10, "writes a model that others own", Vec::new());
+    }
+}

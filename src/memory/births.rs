@@ -1,0 +1,170 @@
+//! Which machines were born of which raise, and which ended entries a plan needs to see no more.
+
+use crate::model::action::Action;
+use crate::model::inventory::SetSeen;
+use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::machine::Machine;
+use crate::model::time::{Span, Time};
+
+/// After the end of a raise, a complete listing begun this much later that lacks its machines means that none come.
+// 60 s: new machines are missing from listings for seconds to minutes while the capacity shows them already.
+const BIRTHS_SHOW: Span = Span::seconds(60);
+
+/// For each entry how many of the machines its raise asked for were listed. The oldest raise takes the first machine:
+/// what is still missing of all of them together is right, whichever got it.
+pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
+    let mut born = vec![0; entries.len()];
+    let mut raises: Vec<(usize, &Entry, u32)> = entries
+        .iter()
+        .enumerate()
+        .filter_map(|(i, entry)| match entry.action {
+            Action::Raise { from, to, .. } => Some((i, entry, to.saturating_sub(from))),
+            _ => None,
+        })
+        .filter(|(_, entry, _)| !brings_nothing(entry))
+        .collect();
+    raises.sort_by_key(|(_, entry, _)| entry.written);
+    let Some(first) = raises.first().map(|(_, entry, _)| entry.written) else {
+        return born;
+    };
+    // Machines are in listing order, the oldest birth first.
+    let young = machines.partition_point(|m| m.created < first);
+    for machine in machines.iter().skip(young) {
+        let takes = raises.iter().find(|(i, entry, wanted)| {
+            entry.written <= machine.created
+                && entry.written <= machine.first_seen
+                && born.get(*i).is_some_and(|born| born < wanted)
+        });
+        if let Some(slot) = takes.and_then(|(i, ..)| born.get_mut(*i)) {
+            *slot += 1;
+        }
+    }
+    born
+}
+
+/// Ended entries that the plan of this turn is the last to see: a raise when its machines were listed, or when a complete
+/// listing begun long enough after its end lacks them; every other at once.
+///
+/// A raise stays beside a later one that still waits, or its own machines would be taken for those of the later one.
+pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> Vec<&'a Entry> {
+    let born = births(open, machines);
+    let waits: Vec<bool> = open.iter().zip(&born).map(|(e, born)| waits(e, *born, set)).collect();
+    let last_waiting = open.iter().zip(&waits).filter(|(_, waits)| **waits);
+    let last_waiting = last_waiting.map(|(entry, _)| entry.written).max();
+    let is_finished = |entry: &Entry, waits: bool| {
+        let settled = match entry.action {
+            Action::Raise { .. } => !waits && last_waiting.is_none_or(|last| last <= entry.written),
+            _ => true,
+        };
+        settled && entry.is_ended()
+    };
+    let finished = open.iter().zip(waits).filter(|(entry, waits)| is_finished(entry, *waits));
+    finished.map(|(entry, _)| entry).collect()
+}
+
+/// A raise whose machines may still come.
+fn waits(entry: &Entry, born: u32, set: &SetSeen) -> bool {
+    let Action::Raise { from, to, .. } = entry.action else { return false };
+    if born >= to.saturating_sub(from) {
+        return false;
+    }
+    let looked_later = |ended: Time| set.complete && set.read_at >= ended.plus(BIRTHS_SHOW);
+    !brings_nothing(entry) && entry.outcome().is_none_or(|(ended, _)| !looked_later(ended))
+}
+
+/// Never sent, or refused for certain before it was accepted.
+fn brings_nothing(raise: &Entry) -> bool {
+    match raise.outcome() {
+        Some((_, Outcome::Withdrawn)) => true,
+        Some((_, Outcome::Refused(refused))) => {
+            let unsure = matches!(refused.refusal, Refusal::Unclear | Refusal::Preempted);
+            raise.accepted().is_none() && !unsure
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::action::Expect;
+    use crate::model::ids::{EntryId, Epoch, InstanceId, Revision, VmId};
+    use crate::model::inventory::Orchestration;
+    use crate::model::journal::{Event, Phase, Refused};
+    use crate::model::machine::Condition;
+
+    fn at(seconds: i64) -> Time {
+        Time::from_millis(seconds * 1_000)
+    }
+
+    fn raise(id: &str, written: i64, more: u32) -> Entry {
+        let expect =
+            Expect { etag: None, capacity: 3, revision: Revision::new("r1"), before: at(written) };
+        let reason = "grow".into();
+        let action = Action::Raise { from: 3, to: 3 + more, drift: false, reason, expect };
+        let (written, phase) = (at(written), Phase::Intended);
+        Entry { id: EntryId::new(id), epoch: Epoch(1), written, read_at: written, action, phase }
+    }
+
+    fn ended(mut entry: Entry, accepted: bool, outcome: Outcome, seconds: i64) -> Entry {
+        entry.apply(Event::Asking, at(seconds)).unwrap();
+        if accepted {
+            entry.apply(Event::Accepted(None), at(seconds)).unwrap();
+        }
+        entry.apply(Event::Ended(outcome), at(seconds)).unwrap();
+        entry
+    }
+
+    fn born(seconds: i64, first_seen: i64) -> Machine {
+        let (id, vm) = (InstanceId::new("1"), VmId::new(format!("vm-{seconds}")));
+        let mut machine = Machine::new(id, Some(vm), at(seconds), Condition::Provisioning);
+        machine.first_seen = at(first_seen);
+        machine
+    }
+
+    fn set(read: i64, complete: bool) -> SetSeen {
+        SetSeen {
+            revision: Revision::new("r1"),
+            capacity: 3,
+            etag: None,
+            orchestration: Orchestration::Uniform,
+            zones: Vec::new(),
+            read_at: at(read),
+            complete,
+            busy: None,
+            natives: Vec::new(),
+            vm_size: None,
+            model: None,
+        }
+    }
+
+    #[test]
+    fn the_oldest_raise_takes_the_first_machine() {
+        let entries = [raise("b", 20, 1), raise("a", 10, 2)];
+        let machines = [born(5, 30), born(11, 12), born(25, 30), born(26, 30), born(27, 30)];
+        assert_eq!(births(&entries, &machines), [1, 2]);
+        assert_eq!(births(&entries, &machines[..3]), [0, 2]);
+        assert_eq!(births(&entries, &[born(40, 5)]), [0, 0], "listed before it was asked for");
+    }
+
+    #[test]
+    fn a_raise_is_shown_until_its_machines_are_or_surely_do_not_come() {
+        let names = |open: &[Entry], machines: &[Machine], set: SetSeen| -> Vec<String> {
+            finished(open, machines, &set).iter().map(|e| e.id.to_string()).collect()
+        };
+        let none = Refused::plain(Refusal::NoCapacity);
+        let open = [
+            raise("open", 9, 1),
+            ended(raise("done", 10, 1), true, Outcome::Done, 100),
+            ended(raise("part", 11, 1), true, Outcome::Refused(none.clone()), 100),
+            ended(raise("refused", 12, 1), false, Outcome::Refused(none), 100),
+        ];
+        assert_eq!(names(&open, &[], set(159, true)), ["refused"]);
+        assert_eq!(names(&open, &[], set(500, false)), ["refused"]);
+        assert_eq!(names(&open, &[], set(160, true)), ["done", "part", "refused"]);
+        let two = [born(9, 15), born(15, 15)];
+        assert_eq!(names(&open, &two, set(101, true)), ["refused"], "a later one still waits");
+        let three = [born(9, 15), born(15, 15), born(16, 16)];
+        assert_eq!(names(&open, &three, set(101, true)), ["done", "part", "refused"]);
+    }
+}

@@ -1,0 +1,344 @@
+//! What every store must keep, as one suite that is run on each: atomic writes, fencing, replay, order.
+//!
+//! `fresh` gives an empty store each time it is called.
+
+use std::fmt::Debug;
+
+use super::{
+    Commit, HISTORY_KEPT, JOURNAL_KEPT, Line, Loaded, Mark, Moved, Store, StoreError, Told,
+};
+use crate::model::action::{Action, Because, Expect, Target};
+use crate::model::budget::HoldReason;
+use crate::model::ids::{AskId, EntryId, Epoch, InstanceId, PoolName, Revision, VmId};
+use crate::model::journal::{Entry, Event, Operation, Outcome, Phase};
+use crate::model::machine::{Condition, DeleteRequest, Lifecycle, Machine, MachineHold};
+use crate::model::plan::{Ask, AskVerb};
+use crate::model::rollout::PoolState;
+use crate::model::time::{Span, Time};
+
+/// The first promise that a store did not keep.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    #[error("{what}: {found}")]
+    Promise { what: &'static str, found: String },
+    #[error("a write or read that must succeed failed")]
+    Failed(#[from] StoreError),
+}
+
+/// Run the whole suite.
+pub async fn check<S: Store>(fresh: impl Fn() -> S) -> Result<(), Broken> {
+    what_is_written_is_read(&fresh()).await?;
+    a_write_is_whole_or_nothing(&fresh()).await?;
+    an_older_epoch_is_refused(&fresh()).await?;
+    the_lease_changes_hands_late(&fresh()).await?;
+    entries_move_as_their_events_say(&fresh()).await?;
+    entries_keep_their_order(&fresh()).await?;
+    old_entries_are_let_go(&fresh()).await?;
+    asks_wait_until_they_are_honoured(&fresh()).await?;
+    marks_belong_to_the_doors(&fresh()).await?;
+    history_is_kept_in_order_and_bounded(&fresh()).await
+}
+
+fn same<T: PartialEq + Debug>(what: &'static str, found: &T, wanted: &T) -> Result<(), Broken> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Broken::Promise { what, found: format!("{found:?} instead of {wanted:?}") })
+}
+
+fn at(seconds: i64) -> Time {
+    Time::from_millis(1_000 * seconds)
+}
+
+fn pool() -> PoolName {
+    PoolName::new("web")
+}
+
+fn machine(n: u32) -> Machine {
+    let (id, vm) = (InstanceId::new(n.to_string()), VmId::new(format!("vm-{}", 100 - n)));
+    Machine::new(id, Some(vm), at(i64::from(n / 2)), Condition::Ready)
+}
+
+fn commit(epoch: Epoch, seconds: i64) -> Commit {
+    Commit::new(pool(), epoch, at(seconds))
+}
+
+fn raise(id: &str, epoch: Epoch) -> Entry {
+    let revision = Revision::new("r1");
+    let expect = Expect { etag: None, capacity: 3, revision, before: at(60) };
+    let action = Action::Raise { from: 3, to: 4, drift: false, reason: "grow".into(), expect };
+    entry(id, epoch, action)
+}
+
+fn delete(id: &str, epoch: Epoch, of: &Machine) -> Entry {
+    let targets = vec![Target::of(of, Because::Outdated)];
+    let action = Action::Delete { targets, reason: "old".into(), before: at(60), force: false };
+    entry(id, epoch, action)
+}
+
+fn entry(id: &str, epoch: Epoch, action: Action) -> Entry {
+    let phase = Phase::Intended;
+    Entry { id: EntryId::new(id), epoch, written: at(1), read_at: at(0), action, phase }
+}
+
+fn moved(id: &str, event: Event, seconds: i64) -> Moved {
+    Moved { id: EntryId::new(id), event, at: at(seconds) }
+}
+
+fn ids(entries: &[Entry]) -> Vec<&str> {
+    entries.iter().map(|entry| entry.id.as_str()).collect()
+}
+
+async fn leader<S: Store>(store: &S) -> Result<Epoch, Broken> {
+    Ok(store.acquire("first", at(0), Span::hours(1)).await?.epoch)
+}
+
+async fn what_is_written_is_read<S: Store>(store: &S) -> Result<(), Broken> {
+    same("an unknown pool is empty", &store.load(&pool()).await?, &Loaded::default())?;
+    let epoch = leader(store).await?;
+    let mut changed = machine(2);
+    let state = PoolState { adopted: Some(at(5)), ..PoolState::default() };
+    store
+        .commit(&Commit {
+            machines: vec![machine(3), changed.clone(), machine(1)],
+            state: Some(state.clone()),
+            written: vec![raise("a", epoch), delete("b", epoch, &changed)],
+            ..commit(epoch, 1)
+        })
+        .await?;
+    changed.lifecycle = Lifecycle::Deleting;
+    let second = Commit {
+        machines: vec![changed.clone(), machine(4)],
+        closed: vec![machine(1).key()],
+        ..commit(epoch, 2)
+    };
+    store.commit(&second).await?;
+    let loaded = store.load(&pool()).await?;
+    // Two born at one time are ordered by vmId.
+    let wanted = vec![machine(3), changed, machine(4)];
+    same("records are replaced by key and listed in order", &loaded.machines, &wanted)?;
+    same("a commit without a state keeps it", &loaded.state, &Some(state))?;
+    same("entries are kept", &ids(loaded.journal.open()), &vec!["a", "b"])?;
+    let other = store.load(&PoolName::new("other")).await?;
+    same("pools are apart", &other, &Loaded::default())
+}
+
+async fn a_write_is_whole_or_nothing<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    store.commit(&Commit { written: vec![raise("a", epoch)], ..commit(epoch, 1) }).await?;
+    let before = store.load(&pool()).await?;
+    let bad: Vec<(&'static str, Commit)> = vec![
+        (
+            "a move of an unknown entry",
+            Commit {
+                moved: vec![moved("a", Event::Asking, 2), moved("no", Event::Asking, 2)],
+                ..commit(epoch, 2)
+            },
+        ),
+        (
+            "an illegal move",
+            Commit {
+                moved: vec![moved("a", Event::Asking, 2), moved("a", Event::Asking, 2)],
+                ..commit(epoch, 2)
+            },
+        ),
+        (
+            "an id used twice",
+            Commit { written: vec![raise("b", epoch), raise("a", epoch)], ..commit(epoch, 2) },
+        ),
+        (
+            "an id twice in one write",
+            Commit { written: vec![raise("b", epoch), raise("b", epoch)], ..commit(epoch, 2) },
+        ),
+        (
+            "dropping what has not ended",
+            Commit { dropped: vec![EntryId::new("a")], ..commit(epoch, 2) },
+        ),
+    ];
+    for (what, bad) in bad {
+        let told = Told::Freed { reason: HoldReason::Floor };
+        let bad = Commit {
+            machines: vec![machine(1)],
+            state: Some(PoolState::default()),
+            history: vec![Line { at: at(2), told }],
+            ..bad
+        };
+        let refused = store.commit(&bad).await;
+        same(what, &refused.is_err(), &true)?;
+        same(what, &store.load(&pool()).await?, &before)?;
+        same(what, &store.history(&pool(), 9).await?, &Vec::new())?;
+    }
+    Ok(())
+}
+
+async fn an_older_epoch_is_refused<S: Store>(store: &S) -> Result<(), Broken> {
+    let old = leader(store).await?;
+    let new = store.acquire("second", at(3_600), Span::seconds(60)).await?.epoch;
+    same("a lease taken over has a higher epoch", &(new > old), &true)?;
+    let write = |epoch| Commit { machines: vec![machine(1)], ..commit(epoch, 1) };
+    let fenced = Err(StoreError::Fenced { current: new });
+    same("an older epoch is refused", &store.commit(&write(old)).await, &fenced)?;
+    let ahead = Epoch(new.0 + 1);
+    same("an epoch nobody was given is refused", &store.commit(&write(ahead)).await, &fenced)?;
+    same("nothing was written", &store.load(&pool()).await?, &Loaded::default())?;
+    Ok(store.commit(&write(new)).await?)
+}
+
+async fn the_lease_changes_hands_late<S: Store>(store: &S) -> Result<(), Broken> {
+    let minute = Span::seconds(60);
+    let first = store.acquire("first", at(0), minute).await?;
+    same("the lease ends after its time", &first.not_after, &at(60))?;
+    let held = Err(StoreError::Held { by: "first".into(), until: at(60) });
+    same("a held lease is refused", &store.acquire("second", at(59), minute).await, &held)?;
+    let kept = store.acquire("first", at(30), minute).await?;
+    same("its holder keeps the epoch", &kept.epoch, &first.epoch)?;
+    same("and holds it longer", &kept.not_after, &at(90))?;
+    let second = store.acquire("second", at(90), minute).await?;
+    same("what has ended is taken over", &(second.epoch > kept.epoch), &true)?;
+    let again = store.acquire("first", at(150), minute).await?;
+    same("who comes back comes with a new epoch", &(again.epoch > second.epoch), &true)
+}
+
+async fn entries_move_as_their_events_say<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    let operation = Operation::new("https://example.invalid/operations/1");
+    let events = [
+        (Event::Asking, 2),
+        (Event::Accepted(Some(operation)), 3),
+        (Event::Ended(Outcome::Done), 4),
+    ];
+    let mut replayed = raise("a", epoch);
+    store.commit(&Commit { written: vec![replayed.clone()], ..commit(epoch, 1) }).await?;
+    for (event, seconds) in events {
+        replayed.apply(event.clone(), at(seconds)).map_err(StoreError::from)?;
+        let one = moved("a", event, seconds);
+        store.commit(&Commit { moved: vec![one], ..commit(epoch, seconds) }).await?;
+        let loaded = store.load(&pool()).await?;
+        let stored = loaded.journal.open().first();
+        same("an entry is the fold of its events", &stored, &Some(&replayed))?;
+    }
+    // Written and moved in one write.
+    store
+        .commit(&Commit {
+            written: vec![raise("b", epoch)],
+            moved: vec![moved("b", Event::Asking, 5), moved("b", Event::Lost, 6)],
+            ..commit(epoch, 6)
+        })
+        .await?;
+    let loaded = store.load(&pool()).await?;
+    let phase = loaded.journal.open().last().map(|entry| entry.phase.clone());
+    same("several events in one write", &phase, &Some(Phase::Doubtful { at: at(6) }))
+}
+
+fn withdrawn(id: &str, seconds: i64) -> Moved {
+    moved(id, Event::Ended(Outcome::Withdrawn), seconds)
+}
+
+async fn entries_keep_their_order<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    let written = ["d", "a", "c", "b"].map(|id| raise(id, epoch)).to_vec();
+    store.commit(&Commit { written, ..commit(epoch, 1) }).await?;
+    let moves = vec![withdrawn("c", 2), withdrawn("a", 2)];
+    store.commit(&Commit { moved: moves, ..commit(epoch, 2) }).await?;
+    let loaded = store.load(&pool()).await?;
+    same("ended entries are shown", &ids(loaded.journal.open()), &vec!["d", "a", "c", "b"])?;
+    let dropped = vec![EntryId::new("c"), EntryId::new("a")];
+    store.commit(&Commit { dropped, ..commit(epoch, 3) }).await?;
+    let loaded = store.load(&pool()).await?;
+    same("dropped ones are not", &ids(loaded.journal.open()), &vec!["d", "b"])?;
+    same("but are kept", &ids(loaded.journal.all()), &vec!["c", "a", "d", "b"])
+}
+
+async fn old_entries_are_let_go<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    let written = vec![raise("a", epoch), raise("b", epoch), raise("c", epoch)];
+    let moves = vec![withdrawn("a", 2), withdrawn("b", 2)];
+    let dropped = vec![EntryId::new("a")];
+    store.commit(&Commit { written, moved: moves, dropped, ..commit(epoch, 2) }).await?;
+    let later = 3 + JOURNAL_KEPT.millis() / 1_000;
+    store.commit(&Commit { machines: vec![machine(1)], ..commit(epoch, later) }).await?;
+    let loaded = store.load(&pool()).await?;
+    same("only what a plan has seen is let go", &ids(loaded.journal.all()), &vec!["b", "c"])
+}
+
+async fn asks_wait_until_they_are_honoured<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    let ask = |id: &str, verb| Ask {
+        id: AskId::new(id),
+        verb,
+        by: "ann".into(),
+        why: "because".into(),
+        at: at(1),
+    };
+    let (pause, resume) = (ask("2", AskVerb::Pause), ask("1", AskVerb::Resume));
+    for ask in [&pause, &resume, &pause] {
+        store.ask(&pool(), ask).await?;
+    }
+    let doors = store.doors(&pool()).await?;
+    same("asks wait in their order, each once", &doors.asks, &vec![pause.clone(), resume.clone()])?;
+    let honoured = PoolState { honoured: vec![AskId::new("2")], ..PoolState::default() };
+    store.commit(&Commit { state: Some(honoured), ..commit(epoch, 2) }).await?;
+    store.ask(&pool(), &pause).await?;
+    let doors = store.doors(&pool()).await?;
+    same("an honoured ask is gone for good", &doors.asks, &vec![resume])?;
+    same("a load shows the same", &store.load(&pool()).await?.doors, &doors)
+}
+
+async fn marks_belong_to_the_doors<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    let mut one = machine(1);
+    let hold = MachineHold { by: "ann".into(), why: "debugging".into() };
+    let delete = DeleteRequest { by: "ann".into(), why: "odd".into(), now: false };
+    let mark = Mark::Hold(Some(hold.clone()));
+    let unknown = store.mark(&pool(), &one.key(), &mark).await?;
+    same("a machine nobody knows is not marked", &unknown, &false)?;
+    store.commit(&Commit { machines: vec![one.clone()], ..commit(epoch, 1) }).await?;
+    same("a known one is", &store.mark(&pool(), &one.key(), &mark).await?, &true)?;
+    store.mark(&pool(), &one.key(), &Mark::Delete(Some(delete.clone()))).await?;
+    one.condition = Condition::Unready;
+    store.commit(&Commit { machines: vec![one.clone()], ..commit(epoch, 2) }).await?;
+    let mut loaded = store.load(&pool()).await?;
+    loaded.doors.put_on(&mut loaded.machines);
+    let shown = loaded.machines.first();
+    same("a turn does not unmark", &shown.and_then(Machine::hold), &Some(&hold))?;
+    same("each mark stands", &shown.and_then(Machine::delete_request), &Some(&delete))?;
+    store.mark(&pool(), &one.key(), &Mark::Delete(None)).await?;
+    store.mark(&pool(), &one.key(), &Mark::Hold(None)).await?;
+    same("marks are taken away", &store.doors(&pool()).await?.marks, &Vec::new())?;
+    store.mark(&pool(), &one.key(), &mark).await?;
+    store.commit(&Commit { closed: vec![one.key()], ..commit(epoch, 3) }).await?;
+    same("a closed record keeps no marks", &store.doors(&pool()).await?.marks, &Vec::new())
+}
+
+async fn history_is_kept_in_order_and_bounded<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    let line = |n: i64| Line { at: at(n), told: Told::Freed { reason: HoldReason::Floor } };
+    let all = i64::try_from(HISTORY_KEPT).unwrap_or(i64::MAX) + 10;
+    for part in 0..2 {
+        let history = (0..all / 2).map(|n| line(part * (all / 2) + n)).collect();
+        store.commit(&Commit { history, ..commit(epoch, part) }).await?;
+    }
+    let last = store.history(&pool(), 3).await?;
+    same("the last lines, oldest first", &last, &(all - 3..all).map(line).collect())?;
+    let kept = store.history(&pool(), usize::MAX).await?;
+    same("no more are kept than are meant to", &kept.len(), &HISTORY_KEPT)?;
+    same("the oldest went first", &kept.first().map(|line| line.at), &Some(at(10)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::memory::MemoryStore;
+
+    #[test]
+    fn the_store_in_memory_keeps_the_contract() {
+        let mut suite = pin!(check(MemoryStore::new));
+        match suite.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(kept) => assert_eq!(kept, Ok(())),
+            Poll::Pending => panic!("a store in memory has nothing to wait for"),
+        }
+    }
+}

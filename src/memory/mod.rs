@@ -1,0 +1,208 @@
+//! REMEMBER. The port [`Store`]: machine records, a pool's state, the journal, what doors asked, the lease, the history.
+//!
+//! Never here: a decision, a call, a clock. A write is one transaction, and every write of a turn carries the epoch of the
+//! lease it was made under: an older one is refused. What doors write (asks and marks) is theirs alone: no turn overwrites it.
+//! Begin with [`Store`] and [`Commit`]; [`Journal`] holds the entries and [`contract`] says what any store must keep.
+
+mod births;
+pub mod contract;
+mod history;
+mod journal;
+mod volatile;
+
+pub use births::{births, finished};
+pub use history::{HISTORY_KEPT, Line, Told};
+pub use journal::{JOURNAL_KEPT, Journal, Staged};
+pub use volatile::MemoryStore;
+
+use crate::model::ids::{AskId, EntryId, Epoch, Key, PoolName};
+use crate::model::journal::{Entry, Event, IllegalMove};
+use crate::model::machine::{DeleteRequest, Machine, MachineHold, Marks};
+use crate::model::plan::Ask;
+use crate::model::rollout::PoolState;
+use crate::model::time::{Span, Time};
+
+/// Answered asks that are remembered, so that a door may repeat one without its being honoured twice.
+// 256: days of operators' verbs; a retry comes within minutes.
+pub const ANSWERED_KEPT: usize = 256;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody took over. Nothing was written.
+    #[error("written under an old lease: epoch {} is current", current.0)]
+    Fenced { current: Epoch },
+    #[error("the lease is held by {by}")]
+    Held { by: Box<str>, until: Time },
+    #[error("no journal entry {0}")]
+    UnknownEntry(EntryId),
+    #[error("there is a journal entry {0} already")]
+    DuplicateEntry(EntryId),
+    #[error("entry {0} has not ended")]
+    NotEnded(EntryId),
+    #[error("moving a journal entry")]
+    Illegal(#[from] IllegalMove),
+    /// Nothing was sent: the right to do so ended.
+    #[error("the lease is over")]
+    LeaseOver,
+    #[error("the store did not do it: {0}")]
+    Unavailable(Box<str>),
+}
+
+/// The right to write and to call, until a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub epoch: Epoch,
+    pub holder: Box<str>,
+    /// Nothing is sent at or after this time.
+    pub not_after: Time,
+}
+
+/// One event of one journal entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    pub id: EntryId,
+    pub event: Event,
+    pub at: Time,
+}
+
+/// One atomic write of a turn: all of it, or nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    pub pool: PoolName,
+    pub epoch: Epoch,
+    pub at: Time,
+    /// Records that are new or differ. Their marks are not written: those belong to the doors.
+    pub machines: Vec<Machine>,
+    /// Records that are closed.
+    pub closed: Vec<Key>,
+    /// `None`: as it was. Asks that it names as honoured are removed by this very write.
+    pub state: Option<PoolState>,
+    pub written: Vec<Entry>,
+    pub moved: Vec<Moved>,
+    /// Ended entries that a plan has seen: not shown to the next.
+    pub dropped: Vec<EntryId>,
+    pub history: Vec<Line>,
+}
+
+impl Commit {
+    pub fn new(pool: PoolName, epoch: Epoch, at: Time) -> Self {
+        Self {
+            pool,
+            epoch,
+            at,
+            machines: Vec::new(),
+            closed: Vec::new(),
+            state: None,
+            written: Vec::new(),
+            moved: Vec::new(),
+            dropped: Vec::new(),
+            history: Vec::new(),
+        }
+    }
+
+    /// Nothing to write: a quiet turn leaves the store alone.
+    pub fn is_empty(&self) -> bool {
+        self.machines.is_empty()
+            && self.closed.is_empty()
+            && self.state.is_none()
+            && self.written.is_empty()
+            && self.moved.is_empty()
+            && self.dropped.is_empty()
+            && self.history.is_empty()
+    }
+}
+
+/// What doors wrote and no turn has used up.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Doors {
+    /// In the order in which they were asked; each stays until a state names it as honoured.
+    pub asks: Vec<Ask>,
+    /// By key.
+    pub marks: Vec<(Key, Marks)>,
+}
+
+/// Everything remembered of a pool.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Loaded {
+    /// In listing order, without marks: see [`Doors::put_on`].
+    pub machines: Vec<Machine>,
+    /// `None`: the pool is seen for the first time.
+    pub state: Option<PoolState>,
+    pub journal: Journal,
+    pub doors: Doors,
+}
+
+/// What a door sets on one machine. `None` takes it away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mark {
+    Delete(Option<DeleteRequest>),
+    Hold(Option<MachineHold>),
+}
+
+impl Doors {
+    /// Put the marks on the machines, and take away those that are marked no more.
+    pub fn put_on(&self, machines: &mut [Machine]) {
+        for machine in machines.iter_mut().filter(|m| m.marks.is_some()) {
+            machine.marks = None;
+        }
+        if self.marks.is_empty() {
+            return;
+        }
+        for machine in machines {
+            let key = machine.key();
+            if let Ok(i) = self.marks.binary_search_by(|(marked, _)| marked.cmp(&key))
+                && let Some((_, marks)) = self.marks.get(i)
+            {
+                machine.marks = Some(Box::new(marks.clone()));
+            }
+        }
+    }
+}
+
+/// Where pools are remembered. Each method that writes is one write, so that a test may cut the power before or after any.
+pub trait Store {
+    /// All of a pool, for a start or after a failed write.
+    fn load(&self, pool: &PoolName) -> impl Future<Output = Result<Loaded, StoreError>> + Send;
+
+    /// What doors wrote: the only part that changes beside the turns.
+    fn doors(&self, pool: &PoolName) -> impl Future<Output = Result<Doors, StoreError>> + Send;
+
+    /// The last lines of a pool's history, oldest first.
+    fn history(
+        &self,
+        pool: &PoolName,
+        last: usize,
+    ) -> impl Future<Output = Result<Vec<Line>, StoreError>> + Send;
+
+    /// One transaction; refused whole if its epoch is not the current one or any part of it makes no sense.
+    fn commit(&self, commit: &Commit) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Record what an operator asks. Asked again under the same id, nothing happens.
+    fn ask(
+        &self,
+        pool: &PoolName,
+        ask: &Ask,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Mark a machine. False: there is no such machine.
+    fn mark(
+        &self,
+        pool: &PoolName,
+        machine: &Key,
+        mark: &Mark,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Take the lease, or keep it longer. Each start of a process is a holder of its own; a lease that ended is taken
+    /// under a higher epoch, and one that is held by another is refused until its last moment has passed.
+    fn acquire(
+        &self,
+        holder: &str,
+        now: Time,
+        ttl: Span,
+    ) -> impl Future<Output = Result<Lease, StoreError>> + Send;
+}
+
+/// Whether an ask is known: waiting, or answered lately.
+pub fn is_known(asks: &[Ask], answered: &[AskId], id: &AskId) -> bool {
+    asks.iter().any(|ask| &ask.id == id) || answered.contains(id)
+}

@@ -1,0 +1,178 @@
+//! The store that forgets: everything in memory. For rehearsals and tests, and the measure for those that keep.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{
+    ANSWERED_KEPT, Commit, Doors, HISTORY_KEPT, Journal, Lease, Line, Loaded, Mark, Store,
+    StoreError, is_known,
+};
+use crate::model::ids::{AskId, Epoch, Key, PoolName};
+use crate::model::machine::{Machine, Marks};
+use crate::model::plan::Ask;
+use crate::model::rollout::PoolState;
+use crate::model::time::{Span, Time};
+
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Inner {
+    lease: Option<Lease>,
+    pools: BTreeMap<PoolName, Pool>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Pool {
+    machines: BTreeMap<Key, Machine>,
+    state: Option<PoolState>,
+    journal: Journal,
+    asks: Vec<Ask>,
+    answered: Vec<AskId>,
+    marks: BTreeMap<Key, Marks>,
+    history: VecDeque<Line>,
+}
+
+impl Clone for MemoryStore {
+    /// A copy of all of it, as a disk might be copied.
+    fn clone(&self) -> Self {
+        Self { inner: Mutex::new(self.lock().clone()) }
+    }
+}
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic elsewhere leaves no half-done write behind: each one is made whole or not at all.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, commit: &Commit) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        let current = inner.lease.as_ref().map_or(Epoch::default(), |lease| lease.epoch);
+        if commit.epoch != current {
+            return Err(StoreError::Fenced { current });
+        }
+        let pool = inner.pools.entry(commit.pool.clone()).or_default();
+        let staged = pool.journal.stage(commit)?;
+        pool.journal.accept(staged);
+        pool.take_in(commit);
+        Ok(())
+    }
+}
+
+impl Pool {
+    fn take_in(&mut self, commit: &Commit) {
+        for key in &commit.closed {
+            self.machines.remove(key);
+            self.marks.remove(key);
+        }
+        for machine in &commit.machines {
+            let plain = Machine { marks: None, ..machine.clone() };
+            self.machines.insert(plain.key(), plain);
+        }
+        if let Some(state) = &commit.state {
+            self.honour(&state.honoured);
+            self.state = Some(state.clone());
+        }
+        self.history.extend(commit.history.iter().cloned());
+        let beyond = self.history.len().saturating_sub(HISTORY_KEPT);
+        self.history.drain(..beyond);
+    }
+
+    fn honour(&mut self, honoured: &[AskId]) {
+        let (done, waiting): (Vec<Ask>, Vec<Ask>) =
+            std::mem::take(&mut self.asks).into_iter().partition(|ask| honoured.contains(&ask.id));
+        self.asks = waiting;
+        self.answered.extend(done.into_iter().map(|ask| ask.id));
+        let beyond = self.answered.len().saturating_sub(ANSWERED_KEPT);
+        self.answered.drain(..beyond);
+    }
+
+    fn doors(&self) -> Doors {
+        let marks = self.marks.iter().map(|(key, marks)| (key.clone(), marks.clone()));
+        Doors { asks: self.asks.clone(), marks: marks.collect() }
+    }
+
+    fn load(&self) -> Loaded {
+        let mut machines: Vec<Machine> = self.machines.values().cloned().collect();
+        machines.sort_by(Machine::listing_order);
+        Loaded {
+            machines,
+            state: self.state.clone(),
+            journal: self.journal.clone(),
+            doors: self.doors(),
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+        Ok(self.lock().pools.get(pool).map(Pool::load).unwrap_or_default())
+    }
+
+    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+        Ok(self.lock().pools.get(pool).map(Pool::doors).unwrap_or_default())
+    }
+
+    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+        let inner = self.lock();
+        let Some(pool) = inner.pools.get(pool) else { return Ok(Vec::new()) };
+        let skip = pool.history.len().saturating_sub(last);
+        Ok(pool.history.iter().skip(skip).cloned().collect())
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.write(commit)
+    }
+
+    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        let pool = inner.pools.entry(pool.clone()).or_default();
+        if !is_known(&pool.asks, &pool.answered, &ask.id) {
+            pool.asks.push(ask.clone());
+        }
+        Ok(())
+    }
+
+    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+        let mut inner = self.lock();
+        let Some(pool) = inner.pools.get_mut(pool) else { return Ok(false) };
+        if !pool.machines.contains_key(machine) {
+            return Ok(false);
+        }
+        let marks = pool.marks.entry(machine.clone()).or_default();
+        match mark {
+            Mark::Delete(request) => marks.delete.clone_from(request),
+            Mark::Hold(hold) => marks.hold.clone_from(hold),
+        }
+        if *marks == Marks::default() {
+            pool.marks.remove(machine);
+        }
+        Ok(true)
+    }
+
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        let mut inner = self.lock();
+        let held = inner.lease.as_ref().filter(|lease| now < lease.not_after);
+        let current = inner.lease.as_ref().map_or(Epoch::default(), |lease| lease.epoch);
+        let epoch = match held {
+            Some(lease) if &*lease.holder == holder => lease.epoch,
+            Some(lease) => {
+                let (by, until) = (lease.holder.clone(), lease.not_after);
+                return Err(StoreError::Held { by, until });
+            }
+            None => Epoch(current.0 + 1),
+        };
+        // Keeping the lease never shortens it.
+        let not_after = held.map_or(now, |lease| lease.not_after).max(now.plus(ttl));
+        let lease = Lease { epoch, holder: holder.into(), not_after };
+        inner.lease = Some(lease.clone());
+        Ok(lease)
+    }
+}

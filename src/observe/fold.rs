@@ -1,0 +1,326 @@
+//! Fold one look into the machine records. Pure.
+//!
+//! A record is opened when a row appears, and closed only when the machine is gone for sure: absent from two complete
+//! listings, or from one begun after its delete ended well. Everything else that is not seen is unknown.
+
+use super::join::{Joined, Met, SEED, hash, join};
+use crate::model::ids::{InstanceId, Key};
+use crate::model::inventory::{Instance, Inventory};
+use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, identity};
+use crate::model::time::{Span, Time};
+
+/// Complete listings that must lack a machine before its record is closed. Lists of the cloud lag and lose rows.
+const ABSENT_IS_GONE: u8 = 2;
+
+/// One look, and what is needed to read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a> {
+    pub inventory: &'a Inventory,
+    /// Machines whose delete succeeded, and when: rows that still show them are ghosts.
+    pub tombs: &'a [(Key, Time)],
+    pub min_ready: Span,
+    pub now: Time,
+    /// False: this very listing was folded before, so its absences count no second time.
+    pub fresh: bool,
+}
+
+/// How a record was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// Our delete ended well and a later complete listing lacks it.
+    Deleted,
+    /// Gone without our doing.
+    Vanished,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Appeared(Condition),
+    Became { from: Condition, to: Condition },
+    FirstAvailable,
+    Closed(Closing),
+}
+
+/// What the look changed, for people who ask later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    pub id: InstanceId,
+    pub key: Key,
+    pub what: Change,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Folded {
+    /// In listing order.
+    pub machines: Vec<Machine>,
+    /// Which of them differ from what was remembered; as long as `machines`.
+    pub touched: Vec<bool>,
+    /// Keys of records that were closed.
+    pub closed: Vec<Key>,
+    pub changes: Vec<Changed>,
+}
+
+/// Fold a look into the records, which are in listing order.
+pub fn fold(mut records: Vec<Machine>, look: &Look<'_>) -> Folded {
+    let rows = &look.inventory.instances;
+    let Joined { rows: met, records: row_of } = join(&records, rows);
+    let mut work = Work::new(look, records.is_empty());
+    let mut touched = vec![false; records.len()];
+    let mut gone = Vec::new();
+    let each = records.iter_mut().zip(&row_of).zip(&mut touched).enumerate();
+    for (i, ((machine, row), touched)) in each {
+        match row.and_then(|row| rows.get(row)) {
+            Some(row) => *touched = work.seen(machine, row),
+            None => match work.unseen(machine) {
+                Fate::Stays { changed } => *touched = changed,
+                Fate::Gone => gone.push(i),
+            },
+        }
+    }
+    let new: Vec<Machine> = met
+        .iter()
+        .zip(rows)
+        .filter(|(met, _)| **met == Met::New)
+        .map(|(_, row)| work.open(row))
+        .collect();
+    let mut folded = Folded {
+        closed: gone.iter().filter_map(|&i| records.get(i)).map(Machine::key).collect(),
+        changes: work.changes,
+        machines: records,
+        touched,
+    };
+    if !new.is_empty() || !gone.is_empty() {
+        folded.replace(&gone, new);
+    }
+    folded
+}
+
+impl Folded {
+    /// Take out the closed records and put the new ones in their place of the order.
+    fn replace(&mut self, gone: &[usize], new: Vec<Machine>) {
+        let mut gone = gone.iter().copied().peekable();
+        let old =
+            std::mem::take(&mut self.machines).into_iter().zip(std::mem::take(&mut self.touched));
+        let kept = old.enumerate().filter(|(i, _)| gone.next_if_eq(i).is_none()).map(|(_, m)| m);
+        let mut all: Vec<(Machine, bool)> =
+            kept.chain(new.into_iter().map(|m| (m, true))).collect();
+        all.sort_by(|(a, _), (b, _)| a.listing_order(b));
+        (self.machines, self.touched) = all.into_iter().unzip();
+    }
+}
+
+/// What becomes of a record that no row shows.
+enum Fate {
+    Stays { changed: bool },
+    Gone,
+}
+
+struct Work<'a> {
+    look: &'a Look<'a>,
+    tombs: Tombs<'a>,
+    /// The pool has no records yet: nobody watched, so births are the best since-times there are.
+    first_sight: bool,
+    changes: Vec<Changed>,
+}
+
+impl<'a> Work<'a> {
+    fn new(look: &'a Look<'a>, first_sight: bool) -> Self {
+        Self { look, tombs: Tombs::of(look.tombs), first_sight, changes: Vec::new() }
+    }
+
+    fn tell(&mut self, machine: &Machine, what: Change) {
+        self.changes.push(Changed { id: machine.id.clone(), key: machine.key(), what });
+    }
+
+    fn turn_to(&mut self, machine: &mut Machine, to: Condition, since: Time) {
+        let from = std::mem::replace(&mut machine.condition, to);
+        machine.since = since;
+        self.tell(machine, Change::Became { from, to });
+    }
+
+    /// True: the record changed.
+    fn seen(&mut self, machine: &mut Machine, row: &Instance) -> bool {
+        let mut touched = std::mem::take(&mut machine.missed) > 0;
+        // A record in service can have no tomb: deleting is the only way to one.
+        if machine.lifecycle == Lifecycle::Deleting
+            && let Some(died) = self.tombs.find(machine)
+        {
+            if machine.condition != Condition::Deleting {
+                self.turn_to(machine, Condition::Deleting, died);
+                touched = true;
+            }
+            return touched;
+        }
+        touched |= self.look_at(machine, row);
+        touched |= copy_facts(machine, row, self.look.inventory.gaps.is_empty());
+        if !machine.ever_available && machine.is_available(self.look.min_ready, self.look.now) {
+            machine.ever_available = true;
+            self.tell(machine, Change::FirstAvailable);
+            touched = true;
+        }
+        touched
+    }
+
+    fn look_at(&mut self, machine: &mut Machine, row: &Instance) -> bool {
+        if machine.condition != row.condition {
+            self.turn_to(machine, row.condition, row.since.unwrap_or(self.look.now));
+            return true;
+        }
+        // The same condition since a later time: it went and came back between two looks.
+        match row.since {
+            Some(since) if since > machine.since => {
+                machine.since = since;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn unseen(&mut self, machine: &mut Machine) -> Fate {
+        let set = &self.look.inventory.set;
+        let mut touched = false;
+        if set.complete && self.look.fresh {
+            machine.missed = machine.missed.saturating_add(1);
+            touched = true;
+            let deleted = match machine.lifecycle {
+                Lifecycle::Deleting => self.tombs.find(machine).is_some_and(|at| set.read_at > at),
+                _ => false,
+            };
+            if deleted || machine.missed >= ABSENT_IS_GONE {
+                let how = if deleted { Closing::Deleted } else { Closing::Vanished };
+                self.tell(machine, Change::Closed(how));
+                return Fate::Gone;
+            }
+        }
+        // What is being taken away and is not listed is most likely gone; it must not count as existing again.
+        if !matches!(machine.condition, Condition::Unknown | Condition::Deleting) {
+            self.turn_to(machine, Condition::Unknown, self.look.now);
+            touched = true;
+        }
+        Fate::Stays { changed: touched }
+    }
+
+    fn open(&mut self, row: &Instance) -> Machine {
+        let mut machine = Machine::new(row.id.clone(), row.vm.clone(), row.created, row.condition);
+        let now = self.look.now;
+        machine.first_seen = now;
+        // Nobody can tell since when a machine that we had not seen before is as it is; the later time is the safer.
+        let watched = !self.first_sight && row.condition != Condition::Provisioning;
+        machine.since = row.since.unwrap_or(if watched { now } else { row.created });
+        machine.lifecycle_since = now;
+        machine.ever_available = false;
+        machine.evidence = row.evidence;
+        machine.imaged = row.imaged.unwrap_or(row.created);
+        copy_facts(&mut machine, row, true);
+        if let Some(died) = self.tombs.find(&machine) {
+            // A row of a machine whose record was closed after its delete: still there, and still leaving.
+            machine.condition = Condition::Deleting;
+            machine.since = died;
+            machine.lifecycle = Lifecycle::Deleting;
+            machine.lifecycle_since = died;
+            machine.ever_available = true;
+        }
+        machine.ever_available |= machine.is_available(self.look.min_ready, now)
+            || self.served_before_we_looked(machine.condition);
+        self.tell(&machine, Change::Appeared(machine.condition));
+        machine
+    }
+
+    /// At the first sight of a pool, whatever is not booting is taken as having served: that protects it.
+    fn served_before_we_looked(&self, condition: Condition) -> bool {
+        self.first_sight && condition != Condition::Provisioning
+    }
+}
+
+/// Copy what the row tells besides its condition. True: something changed.
+fn copy_facts(machine: &mut Machine, row: &Instance, cluster_seen: bool) -> bool {
+    // With vmIds the row's instance id is the one to name; without, it is part of the identity.
+    let renamed = machine.vm.is_some()
+        && row.vm.is_some()
+        && !machine.id.as_str().eq_ignore_ascii_case(row.id.as_str());
+    if renamed {
+        machine.id = row.id.clone();
+    }
+    let new_disk = row.imaged.is_some_and(|at| at > machine.imaged);
+    let mut touched = renamed | new_disk | copy_revision(machine, row, new_disk);
+    if new_disk {
+        machine.imaged = row.imaged.unwrap_or(machine.imaged);
+    }
+    if row.zone.is_some() && machine.zone != row.zone {
+        machine.zone.clone_from(&row.zone);
+        touched = true;
+    }
+    // A node that is not shown while something could not be seen is still there.
+    if machine.node != row.node && (row.node.is_some() || cluster_seen) {
+        machine.node.clone_from(&row.node);
+        touched = true;
+    }
+    touched |= put(&mut machine.protection, row.protection);
+    touched |= put(&mut machine.workloads, row.workloads);
+    touched
+}
+
+/// A stamp of ours stands against the cloud's own flag until the disk is another one.
+fn copy_revision(machine: &mut Machine, row: &Instance, new_disk: bool) -> bool {
+    let stands = machine.revision.is_some() && !new_disk;
+    if stands && (row.evidence == Evidence::Advisory || row.revision.is_none()) {
+        return false;
+    }
+    let mut touched = put(&mut machine.evidence, row.evidence);
+    if machine.revision != row.revision {
+        machine.revision.clone_from(&row.revision);
+        touched = true;
+    }
+    touched
+}
+
+fn put<T: PartialEq>(slot: &mut T, value: T) -> bool {
+    let differs = *slot != value;
+    *slot = value;
+    differs
+}
+
+/// The tombs by hash of their key: a rollout of a big pool leaves thousands within a day.
+struct Tombs<'a> {
+    all: &'a [(Key, Time)],
+    by_hash: Option<Vec<(u64, u32)>>,
+}
+
+impl<'a> Tombs<'a> {
+    fn of(all: &'a [(Key, Time)]) -> Self {
+        Self { all, by_hash: None }
+    }
+
+    fn find(&mut self, machine: &Machine) -> Option<Time> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let born;
+        let key = if let Some(vm) = &machine.vm {
+            vm.as_str()
+        } else {
+            born = identity(&machine.id, None, machine.created);
+            born.as_str()
+        };
+        let all = self.all;
+        let index = self.by_hash.get_or_insert_with(|| {
+            let hashes = all.iter().map(|(key, _)| hash(SEED, key.as_str().as_bytes()));
+            let mut index: Vec<(u64, u32)> = hashes.zip(0_u32..).collect();
+            index.sort_unstable();
+            index
+        });
+        let wanted = hash(SEED, key.as_bytes());
+        let from = index.partition_point(|(h, _)| *h < wanted);
+        index
+            .iter()
+            .skip(from)
+            .take_while(|(h, _)| *h == wanted)
+            .filter_map(|&(_, i)| all.get(i as usize))
+            .filter(|(tomb, _)| tomb.as_str().eq_ignore_ascii_case(key))
+            .map(|(_, at)| *at)
+            .max()
+    }
+}
+
+#[cfg(test)]
+mod tests;

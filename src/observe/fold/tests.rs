@@ -1,0 +1,232 @@
+use super::*;
+use crate::model::ids::{Revision, VmId};
+use crate::model::inventory::{Gap, Orchestration, SetSeen};
+use crate::model::machine::Protection;
+use proptest::prelude::*;
+
+fn at(seconds: i64) -> Time {
+    Time::from_millis(seconds * 1_000)
+}
+
+fn row(n: u32, condition: Condition) -> Instance {
+    Instance {
+        id: InstanceId::new(format!("{n}")),
+        vm: Some(VmId::new(format!("AB-{n:04}-cdef"))),
+        zone: None,
+        created: at(i64::from(n)),
+        imaged: None,
+        revision: Some(Revision::new("r1")),
+        evidence: Evidence::Model,
+        condition,
+        since: None,
+        protection: Protection::None,
+        workloads: 0,
+        node: None,
+    }
+}
+
+fn listing(read: i64, instances: Vec<Instance>) -> Inventory {
+    let set = SetSeen {
+        revision: Revision::new("r1"),
+        capacity: 3,
+        etag: None,
+        orchestration: Orchestration::Uniform,
+        zones: Vec::new(),
+        read_at: at(read),
+        complete: true,
+        busy: None,
+        natives: Vec::new(),
+        vm_size: None,
+        model: None,
+    };
+    Inventory { set, instances, gaps: Vec::new() }
+}
+
+fn look(inventory: &Inventory) -> Look<'_> {
+    let now = inventory.set.read_at.plus(Span::seconds(1));
+    Look { inventory, tombs: &[], min_ready: Span::seconds(60), now, fresh: true }
+}
+
+fn three(condition: Condition) -> Vec<Machine> {
+    let rows = (1..=3).map(|n| row(n, condition)).collect();
+    fold(Vec::new(), &look(&listing(1_000, rows))).machines
+}
+
+#[test]
+fn a_first_sight_counts_from_births_and_a_later_one_from_now() {
+    let machines = three(Condition::Ready);
+    assert!(machines.iter().all(|m| m.ever_available && m.since == m.created));
+    assert!(machines.iter().all(|m| m.first_seen == at(1_001)));
+
+    let mut rows: Vec<_> = (1..=3).map(|n| row(n, Condition::Ready)).collect();
+    rows.push(row(1_050, Condition::Ready));
+    rows.push(row(1_051, Condition::Provisioning));
+    let folded = fold(machines, &look(&listing(1_060, rows)));
+    assert_eq!(folded.touched, [false, false, false, true, true]);
+    assert_eq!(folded.machines[3].since, at(1_061), "nobody saw since when it is ready");
+    assert!(!folded.machines[3].ever_available);
+    assert_eq!(folded.machines[4].since, at(1_051));
+}
+
+#[test]
+fn ever_available_comes_after_min_ready_and_stays() {
+    let mut machines = three(Condition::Provisioning);
+    for (read, condition, served) in [
+        (1_010, Condition::Ready, false),
+        (1_069, Condition::Ready, false),
+        (1_071, Condition::Ready, true),
+        (1_080, Condition::Unready, true),
+    ] {
+        let rows = (1..=3).map(|n| row(n, condition)).collect();
+        let folded = fold(machines, &look(&listing(read, rows)));
+        machines = folded.machines;
+        assert!(machines.iter().all(|m| m.ever_available == served), "at {read}");
+    }
+}
+
+#[test]
+fn one_absence_is_unknown_and_two_are_gone() {
+    let rows = || vec![row(1, Condition::Ready), row(3, Condition::Ready)];
+    let first = fold(three(Condition::Ready), &look(&listing(1_010, rows())));
+    assert_eq!(first.machines[1].condition, Condition::Unknown);
+    assert_eq!(first.machines[1].missed, 1);
+    assert_eq!(first.touched, [false, true, false]);
+
+    let same_listing = listing(1_010, rows());
+    let again = fold(first.machines.clone(), &Look { fresh: false, ..look(&same_listing) });
+    assert_eq!(again.machines[1].missed, 1, "the same listing counts once");
+
+    let second = fold(first.machines, &look(&listing(1_020, rows())));
+    assert_eq!(second.machines.len(), 2);
+    assert_eq!(second.closed, [Key::new("AB-0002-cdef")]);
+    assert_eq!(second.changes[0].what, Change::Closed(Closing::Vanished));
+}
+
+#[test]
+fn a_cut_listing_never_closes_anything() {
+    let mut cut = listing(1_010, vec![row(1, Condition::Ready)]);
+    cut.set.complete = false;
+    let mut machines = three(Condition::Ready);
+    for _ in 0..5 {
+        machines = fold(machines, &look(&cut)).machines;
+    }
+    assert_eq!(machines.len(), 3);
+    assert!(machines[1..].iter().all(|m| m.condition == Condition::Unknown && m.missed == 0));
+}
+
+#[test]
+fn one_complete_listing_after_its_delete_closes_a_record() {
+    let mut machines = three(Condition::Ready);
+    machines[1].lifecycle = Lifecycle::Deleting;
+    let tombs = [(machines[1].key(), at(1_010))];
+    let before = listing(1_010, vec![row(1, Condition::Ready), row(3, Condition::Ready)]);
+    let early = fold(machines.clone(), &Look { tombs: &tombs, ..look(&before) });
+    assert_eq!(early.machines.len(), 3, "that listing may have begun before the delete ended");
+    let after = listing(1_011, vec![row(1, Condition::Ready), row(3, Condition::Ready)]);
+    let folded = fold(machines, &Look { tombs: &tombs, ..look(&after) });
+    assert_eq!(folded.closed, [Key::new("AB-0002-cdef")]);
+    assert_eq!(folded.changes[0].what, Change::Closed(Closing::Deleted));
+}
+
+#[test]
+fn a_lagging_list_raises_no_dead() {
+    let mut machines = three(Condition::Ready);
+    machines[1].lifecycle = Lifecycle::Deleting;
+    let tombs = [(machines[1].key(), at(1_010))];
+    let all = listing(1_100, (1..=3).map(|n| row(n, Condition::Ready)).collect());
+    let folded = fold(machines.clone(), &Look { tombs: &tombs, ..look(&all) });
+    assert_eq!(folded.machines[1].condition, Condition::Deleting);
+    // Its record was closed already, and the row comes back.
+    machines.remove(1);
+    let folded = fold(machines, &Look { tombs: &tombs, ..look(&all) });
+    assert_eq!(folded.machines[1].condition, Condition::Deleting);
+    assert_eq!(folded.machines[1].lifecycle, Lifecycle::Deleting);
+}
+
+#[test]
+fn an_id_used_again_is_another_machine() {
+    let mut again = row(1, Condition::Provisioning);
+    again.vm = Some(VmId::new("other"));
+    again.created = at(1_005);
+    let rows = vec![again, row(2, Condition::Ready), row(3, Condition::Ready)];
+    let folded = fold(three(Condition::Ready), &look(&listing(1_010, rows)));
+    assert_eq!(folded.machines.len(), 4);
+    assert_eq!(folded.machines[0].condition, Condition::Unknown);
+    assert_eq!(folded.machines[3].vm, Some(VmId::new("other")));
+}
+
+#[test]
+fn identity_is_read_without_case_and_without_vm_id_by_birth() {
+    let mut rows: Vec<_> = (1..=3).map(|n| row(n, Condition::Ready)).collect();
+    rows[0].vm = Some(VmId::new("ab-0001-CDEF"));
+    rows[1].vm = None;
+    rows.push(rows[2].clone());
+    let folded = fold(three(Condition::Ready), &look(&listing(1_010, rows)));
+    assert_eq!(folded.machines.len(), 3);
+    assert_eq!(folded.touched, [false; 3]);
+}
+
+#[test]
+fn a_flag_of_the_cloud_does_not_overrule_our_stamp() {
+    let mut rows: Vec<_> = (1..=3).map(|n| row(n, Condition::Ready)).collect();
+    for row in &mut rows {
+        row.evidence = Evidence::Advisory;
+        row.revision = Some(Revision::new("r0"));
+    }
+    rows[2].imaged = Some(at(1_005));
+    let folded = fold(three(Condition::Ready), &look(&listing(1_010, rows)));
+    let revisions: Vec<_> =
+        folded.machines.iter().map(|m| m.revision.as_ref().unwrap().as_str()).collect();
+    assert_eq!(revisions, ["r1", "r1", "r0"], "only a new disk takes the stamp away");
+}
+
+#[test]
+fn a_node_that_could_not_be_seen_is_kept() {
+    let mut machines = three(Condition::Ready);
+    machines[0].node = Some(crate::model::ids::NodeName::new("node-1"));
+    let mut seen = listing(1_010, (1..=3).map(|n| row(n, Condition::Ready)).collect());
+    seen.gaps.push(Gap { what: "nodes".into(), why: "the API server did not answer".into() });
+    let folded = fold(machines.clone(), &look(&seen));
+    assert!(folded.machines[0].node.is_some());
+    seen.gaps.clear();
+    assert!(fold(machines, &look(&seen)).machines[0].node.is_none());
+}
+
+proptest! {
+    /// Whatever is listed in whatever order: the same records, in listing order, each row in at most one.
+    #[test]
+    fn folding_does_not_depend_on_the_order_of_the_list(
+        first in prop::collection::vec((0_u32..40, 0_u8..3), 0..40),
+        second in prop::collection::vec((0_u32..40, 0_u8..3), 0..40),
+        turn in 0_usize..40,
+        complete: bool,
+    ) {
+        let rows = |of: &[(u32, u8)]| -> Vec<Instance> {
+            of.iter().map(|&(n, kind)| {
+                let mut row = row(n, Condition::Ready);
+                row.created = at(i64::from(n % 4));
+                if kind == 0 { row.vm = None; }
+                row
+            }).collect()
+        };
+        let machines = fold(Vec::new(), &look(&listing(1_000, rows(&first)))).machines;
+        let mut seen = listing(1_010, rows(&second));
+        seen.set.complete = complete;
+        let one = fold(machines.clone(), &look(&seen));
+        prop_assert!(one.machines.is_sorted_by(|a, b| a.listing_order(b).is_le()));
+        prop_assert_eq!(one.machines.len(), one.touched.len());
+        let again = fold(one.machines.clone(), &Look { fresh: false, ..look(&seen) });
+        prop_assert_eq!(&again.machines, &one.machines, "the same look changes nothing twice");
+        if !seen.instances.is_empty() {
+            // The first of two rows of one machine counts, so only lists without repeats may be turned.
+            let mut keys: Vec<String> = second.iter().map(|(n, _)| n.to_string()).collect();
+            keys.sort();
+            keys.dedup();
+            if keys.len() == second.len() {
+                let turned = turn % seen.instances.len();
+                seen.instances.rotate_left(turned);
+                prop_assert_eq!(fold(machines, &look(&seen)).machines, one.machines);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! From decided actions to journal entries, and from entries to calls, in their order.
+
+use crate::act::{Book, ChangeCloud, ChangeCluster, Ports, Seen};
+use crate::ambient::Clock;
+use crate::memory::{Store, StoreError};
+use crate::model::action::{Action, Verb};
+use crate::model::ids::{EntryId, Epoch};
+use crate::model::inventory::SetSeen;
+use crate::model::journal::{Entry, Event, Outcome, Phase};
+use crate::model::machine::Lifecycle;
+use crate::model::plan::Planned;
+use crate::model::time::Time;
+
+/// One entry for each action, in the order of sending; each drain is an entry of its own, so that a stuck one keeps no
+/// other waiting.
+pub(super) fn intents(
+    planned: &Planned,
+    set: &SetSeen,
+    epoch: Epoch,
+    now: Time,
+    taken: impl Fn(&EntryId) -> bool,
+) -> Vec<Entry> {
+    let mut number = 0_u32;
+    let mut next_id = || loop {
+        number += 1;
+        let id = EntryId::new(format!("{}-{}-{number}", epoch.0, now.millis()));
+        if !taken(&id) {
+            return id;
+        }
+    };
+    let entry = |action| Entry {
+        id: next_id(),
+        epoch,
+        written: now,
+        read_at: set.read_at,
+        action,
+        phase: Phase::Intended,
+    };
+    let mut actions: Vec<&Action> = planned.actions.iter().collect();
+    actions.sort_by_key(|action| action.verb());
+    actions.into_iter().flat_map(one_drain_each).map(entry).collect()
+}
+
+fn one_drain_each(action: &Action) -> Vec<Action> {
+    match action {
+        Action::Drain { targets, reason, before } if targets.len() > 1 => targets
+            .iter()
+            .map(|target| Action::Drain {
+                targets: vec![target.clone()],
+                reason: reason.clone(),
+                before: *before,
+            })
+            .collect(),
+        other => vec![other.clone()],
+    }
+}
+
+/// What of this turn may still be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Open,
+    /// The model was not written: nothing may come up on the one that is there.
+    NoBirths,
+    /// An answer was lost: a listing settles it before any further write to that set.
+    Shut,
+}
+
+pub(super) struct Carrying<'c, 't, S, W, K, C> {
+    pub book: &'c mut Book<'t, S>,
+    pub seen: Seen<'c>,
+    pub ports: Ports<'c, W, K, C>,
+}
+
+impl<S: Store, W: ChangeCloud, K: ChangeCluster, C: Clock> Carrying<'_, '_, S, W, K, C> {
+    /// Carry out the intents of this turn, one request at a time. True: some were withdrawn.
+    pub(super) async fn carry(mut self, written: &[EntryId]) -> Result<bool, StoreError> {
+        self.cancel_drains(written).await?;
+        let doubtful = |entry: &Entry| matches!(entry.phase, Phase::Doubtful { .. });
+        let in_doubt = |entry: &Entry| doubtful(entry) && entry.verb() != Verb::Drain;
+        let shut = self.book.journal.open().iter().any(in_doubt);
+        let mut way = if shut { Way::Shut } else { Way::Open };
+        let mut withdrew = false;
+        for id in written {
+            let Some(verb) = self.book.journal.find(id).map(Entry::verb) else { continue };
+            if may_go(way, verb) {
+                self.book.send(id, &self.seen, self.ports).await?;
+            } else {
+                self.book.note(id, Event::Ended(Outcome::Withdrawn), self.ports.clock.now())?;
+            }
+            let Some(entry) = self.book.journal.find(id) else { continue };
+            withdrew |= matches!(entry.outcome(), Some((_, Outcome::Withdrawn)));
+            way = way_after(way, entry);
+        }
+        self.book.write(self.ports.clock.now()).await?;
+        Ok(withdrew)
+    }
+
+    /// Drains of machines that are wanted back are lifted; those of machines that leave anyway just end.
+    async fn cancel_drains(&mut self, written: &[EntryId]) -> Result<(), StoreError> {
+        let of_this_turn = |entry: &&Entry| written.contains(&entry.id);
+        let open = self.book.journal.open().iter();
+        let drains: Vec<Entry> = open
+            .filter(|entry| entry.verb() == Verb::Drain && !entry.is_ended())
+            .filter(|entry| !of_this_turn(entry))
+            .cloned()
+            .collect();
+        for entry in drains {
+            let lifecycle = self.seen.lifecycle(&entry);
+            match lifecycle {
+                None | Some(Lifecycle::Draining | Lifecycle::Drained) => {}
+                Some(Lifecycle::InService | Lifecycle::CutOff | Lifecycle::Standby) => {
+                    self.book.release(&entry, &self.seen, Outcome::Withdrawn, self.ports).await?;
+                }
+                Some(Lifecycle::Updating | Lifecycle::Deleting) => {
+                    let now = self.ports.clock.now();
+                    self.book.note(&entry.id, Event::Ended(Outcome::Withdrawn), now)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+const fn may_go(way: Way, verb: Verb) -> bool {
+    match way {
+        Way::Open => true,
+        Way::NoBirths => !matches!(verb, Verb::Raise | Verb::Reimage),
+        Way::Shut => false,
+    }
+}
+
+fn way_after(way: Way, entry: &Entry) -> Way {
+    let verb = entry.verb();
+    match &entry.phase {
+        Phase::Doubtful { .. } if verb != Verb::Drain => Way::Shut,
+        Phase::Ended { outcome, .. } if verb == Verb::UpdateModel && *outcome != Outcome::Done => {
+            way.max(Way::NoBirths)
+        }
+        _ => way,
+    }
+}

@@ -1,0 +1,341 @@
+//! A scripted cloud and cluster, a store whose power can be cut, and a loop that drives turns over them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll as TaskPoll, Waker};
+
+use crate::act::{Answer, ChangeCloud, ChangeCluster, Drain, Draining, Order, Poll};
+use crate::ambient::Clock;
+use crate::memory::*;
+use crate::model::action::{Expect, Target};
+use crate::model::ids::*;
+use crate::model::inventory::*;
+use crate::model::journal::{Operation, Refusal, Refused};
+use crate::model::machine::{Condition, Evidence, Protection};
+use crate::model::plan::{Ask, Facts};
+use crate::model::time::{Span, Time};
+use crate::observe::{ReadCloud, ReadFacts, ReadFailed};
+
+/// Futures here never wait: one poll ends them.
+pub fn now_or_never<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        TaskPoll::Ready(value) => value,
+        TaskPoll::Pending => panic!("nothing here waits"),
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Vm {
+    pub id: String,
+    pub vm: String,
+    pub created: Time,
+    pub revision: &'static str,
+    pub gone_at: Option<Time>,
+    pub node: bool,
+}
+
+/// What happens to the n-th write that the cloud is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mishap {
+    LostAfterEffect,
+    LostBeforeEffect,
+    Refused(Refusal),
+    OperationForgotten,
+}
+
+#[derive(Debug, Default)]
+pub struct Sky {
+    pub now: Time,
+    pub capacity: u32,
+    pub revision: &'static str,
+    pub vms: Vec<Vm>,
+    pub born: u32,
+    pub operations: BTreeMap<String, Time>,
+    pub asked: u32,
+    pub mishaps: BTreeMap<u32, Mishap>,
+    /// Each write as it arrived.
+    pub calls: Vec<String>,
+    pub deleted: Vec<String>,
+    pub most: usize,
+    pub least_serving: usize,
+    pub blind: bool,
+    pub draining: BTreeMap<String, Time>,
+    pub blocked: BTreeSet<String>,
+    pub released: Vec<String>,
+    pub slow_calls: Option<Span>,
+}
+
+const BOOT: Span = Span::seconds(45);
+const DELETE: Span = Span::seconds(20);
+
+impl Sky {
+    pub fn with(revisions: &[&'static str], now: Time) -> Self {
+        let mut sky = Sky { now, revision: "r1", least_serving: usize::MAX, ..Sky::default() };
+        for revision in revisions {
+            sky.bear(now.minus(Span::days(1)), revision);
+        }
+        sky.capacity = revisions.len() as u32;
+        sky
+    }
+
+    fn bear(&mut self, created: Time, revision: &'static str) {
+        self.born += 1;
+        let (id, vm) = (self.born.to_string(), format!("vm-{:03}", self.born));
+        self.vms.push(Vm { id, vm, created, revision, gone_at: None, node: false });
+        self.most = self.most.max(self.vms.len());
+    }
+
+    fn settle(&mut self) {
+        let now = self.now;
+        self.vms.retain(|vm| vm.gone_at.is_none_or(|at| at > now));
+    }
+
+    pub fn serving(&self) -> usize {
+        self.vms.iter().filter(|vm| vm.gone_at.is_none() && self.is_up(vm)).count()
+    }
+
+    fn is_up(&self, vm: &Vm) -> bool {
+        self.now.since(vm.created) >= BOOT
+    }
+
+    fn instance(&self, vm: &Vm) -> Instance {
+        let condition = if vm.gone_at.is_some() {
+            Condition::Deleting
+        } else if self.is_up(vm) {
+            Condition::Ready
+        } else {
+            Condition::Provisioning
+        };
+        Instance {
+            id: InstanceId::new(&vm.id),
+            vm: Some(VmId::new(&vm.vm)),
+            zone: None,
+            created: vm.created,
+            imaged: None,
+            revision: Some(Revision::new(vm.revision)),
+            evidence: Evidence::Model,
+            condition,
+            since: (condition == Condition::Ready).then(|| vm.created.plus(BOOT)),
+            protection: Protection::None,
+            workloads: 0,
+            node: vm.node.then(|| NodeName::new(&vm.vm)),
+        }
+    }
+
+    fn begin(&mut self, call: String, lasts: Span) -> (Option<Mishap>, Operation) {
+        self.asked += 1;
+        self.calls.push(call);
+        if let Some(slow) = self.slow_calls {
+            self.now = self.now.plus(slow);
+        }
+        let mishap = self.mishaps.get(&self.asked).copied();
+        let address = format!("operation-{}", self.asked);
+        if mishap != Some(Mishap::OperationForgotten) {
+            self.operations.insert(address.clone(), self.now.plus(lasts));
+        }
+        (mishap, Operation::new(address))
+    }
+
+    fn answer(mishap: Option<Mishap>, operation: Operation) -> Answer {
+        match mishap {
+            None | Some(Mishap::OperationForgotten) => Answer::Accepted(Some(operation)),
+            Some(Mishap::LostAfterEffect | Mishap::LostBeforeEffect) => Answer::Lost,
+            Some(Mishap::Refused(refusal)) => Answer::Refused(Refused::plain(refusal)),
+        }
+    }
+}
+
+fn happens(mishap: Option<Mishap>) -> bool {
+    !matches!(mishap, Some(Mishap::LostBeforeEffect | Mishap::Refused(_)))
+}
+
+#[derive(Debug, Clone)]
+pub struct Cloud(pub Arc<Mutex<Sky>>);
+
+impl Cloud {
+    pub fn sky(&self) -> std::sync::MutexGuard<'_, Sky> {
+        self.0.lock().unwrap()
+    }
+}
+
+impl Clock for Cloud {
+    fn now(&self) -> Time {
+        self.sky().now
+    }
+}
+
+impl ReadCloud for Cloud {
+    async fn list(&self, _: &ScaleSetId) -> Result<Inventory, ReadFailed> {
+        let mut sky = self.sky();
+        sky.settle();
+        if sky.blind {
+            let refusal = Refusal::Throttled;
+            let retry_at = Some(sky.now.plus(Span::seconds(30)));
+            return Err(ReadFailed { refusal, retry_at, say: "too many requests".into() });
+        }
+        let set = SetSeen {
+            revision: Revision::new(sky.revision),
+            capacity: sky.capacity,
+            etag: Some(Etag::new(sky.asked.to_string())),
+            orchestration: Orchestration::Uniform,
+            zones: Vec::new(),
+            read_at: sky.now,
+            complete: true,
+            busy: None,
+            natives: Vec::new(),
+            vm_size: None,
+            model: None,
+        };
+        let instances = sky.vms.iter().map(|vm| sky.instance(vm)).collect();
+        sky.now = sky.now.plus(Span::seconds(1));
+        Ok(Inventory { set, instances, gaps: Vec::new() })
+    }
+}
+
+impl ReadFacts for Cloud {
+    async fn facts(&self, _: &PoolName) -> Facts {
+        Facts::default()
+    }
+}
+
+impl ChangeCloud for Cloud {
+    async fn raise(&self, _: &Order<'_>, from: u32, to: u32, _: &Expect) -> Answer {
+        let mut sky = self.sky();
+        let (mishap, operation) = sky.begin(format!("raise {from} to {to}"), BOOT);
+        if happens(mishap) {
+            assert_eq!(sky.capacity, from, "nobody else writes here");
+            sky.capacity = to;
+            let (now, revision) = (sky.now, sky.revision);
+            (from..to).for_each(|_| sky.bear(now, revision));
+        }
+        Sky::answer(mishap, operation)
+    }
+
+    async fn delete(&self, _: &Order<'_>, targets: &[Target], _: bool) -> Answer {
+        let mut sky = self.sky();
+        let names: Vec<&str> = targets.iter().map(|target| target.id.as_str()).collect();
+        let (mishap, operation) = sky.begin(format!("delete {}", names.join(",")), DELETE);
+        if happens(mishap) {
+            let gone_at = sky.now.plus(DELETE);
+            for target in targets {
+                let vm = target.vm.as_ref().unwrap().to_string();
+                let there = sky.vms.iter_mut().find(|there| there.vm == vm).unwrap();
+                assert_eq!(there.gone_at, None, "deleted twice: {vm}");
+                there.gone_at = Some(gone_at);
+                sky.deleted.push(vm);
+                sky.capacity -= 1;
+            }
+            sky.least_serving = sky.least_serving.min(sky.serving());
+        }
+        Sky::answer(mishap, operation)
+    }
+
+    async fn reimage(&self, _: &Order<'_>, _: &[Target], _: &Revision) -> Answer {
+        Answer::Refused(Refused::plain(Refusal::Invalid))
+    }
+
+    async fn update_model(&self, _: &Order<'_>, _: &ModelFields, _: &Expect) -> Answer {
+        Answer::Refused(Refused::plain(Refusal::Invalid))
+    }
+
+    async fn restore(&self, _: &Order<'_>, _: &[Target]) -> Answer {
+        Answer::Done
+    }
+
+    async fn poll(&self, _: &ScaleSetId, operation: &Operation) -> Poll {
+        let sky = self.sky();
+        match sky.operations.get(operation.address()) {
+            None => Poll::Lost,
+            Some(done) if *done <= sky.now => Poll::Done,
+            Some(_) => Poll::Running { retry_at: Some(sky.now.plus(Span::seconds(10))) },
+        }
+    }
+}
+
+const DRAIN: Span = Span::seconds(15);
+
+impl ChangeCluster for Cloud {
+    async fn drain(&self, _: &Order<'_>, machine: Draining<'_>) -> Answer {
+        let mut sky = self.sky();
+        let done = sky.now.plus(DRAIN);
+        let node = machine.node.unwrap().to_string();
+        sky.calls.push(format!("drain {node}"));
+        sky.draining.insert(node, done);
+        Answer::Accepted(None)
+    }
+
+    async fn drain_state(&self, machine: Draining<'_>) -> Drain {
+        let sky = self.sky();
+        let Some(node) = machine.node else { return Drain::Done };
+        let blocked = sky.blocked.contains(node.as_str());
+        match sky.draining.get(node.as_str()) {
+            None => Drain::NotBegun,
+            Some(done) if *done > sky.now => Drain::Running { step: "evict".into(), blocker: None },
+            Some(_) if blocked => Drain::Blocked { code: "Budget".into(), retry_at: None },
+            Some(_) => Drain::Done,
+        }
+    }
+
+    async fn release(&self, machine: Draining<'_>) -> Answer {
+        let mut sky = self.sky();
+        let node = machine.node.unwrap().to_string();
+        sky.draining.remove(&node);
+        sky.released.push(node);
+        Answer::Done
+    }
+}
+
+/// Where the power is cut: before or after the n-th commit reached the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    Before(u32),
+    After(u32),
+}
+
+#[derive(Debug, Default)]
+pub struct Disk {
+    pub store: MemoryStore,
+    pub commits: Mutex<u32>,
+    pub cut: Option<Cut>,
+}
+
+impl Store for Disk {
+    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+        self.store.load(pool).await
+    }
+
+    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+        self.store.doors(pool).await
+    }
+
+    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+        self.store.history(pool, last).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        let n = {
+            let mut commits = self.commits.lock().unwrap();
+            *commits += 1;
+            *commits
+        };
+        let off = || StoreError::Unavailable("the power was cut".into());
+        if self.cut == Some(Cut::Before(n)) {
+            return Err(off());
+        }
+        self.store.commit(commit).await?;
+        if self.cut == Some(Cut::After(n)) { Err(off()) } else { Ok(()) }
+    }
+
+    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+        self.store.ask(pool, ask).await
+    }
+
+    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+        self.store.mark(pool, machine, mark).await
+    }
+
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        self.store.acquire(holder, now, ttl).await
+    }
+}

@@ -1,0 +1,138 @@
+mod convergence;
+mod fake;
+mod steps;
+
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::memory::Lease;
+use crate::model::ids::ScaleSetId;
+use crate::model::policy::{Draft, Policy};
+use crate::model::time::Span;
+use fake::{Cloud, Disk, Sky, now_or_never};
+
+struct Rig {
+    cloud: Cloud,
+    disk: Disk,
+    decide: Decisions,
+    policy: Policy,
+    turns: PoolTurn,
+    lease: Option<Lease>,
+    starts: u32,
+}
+
+impl World for Rig {
+    type Read = Cloud;
+    type Facts = Cloud;
+    type Cloud = Cloud;
+    type Cluster = Cloud;
+    type Store = Disk;
+    type Decide = Decisions;
+    type Clock = Cloud;
+
+    fn read(&self) -> &Cloud {
+        &self.cloud
+    }
+    fn facts(&self) -> &Cloud {
+        &self.cloud
+    }
+    fn cloud(&self) -> &Cloud {
+        &self.cloud
+    }
+    fn cluster(&self) -> &Cloud {
+        &self.cloud
+    }
+    fn store(&self) -> &Disk {
+        &self.disk
+    }
+    fn decide(&self) -> &Decisions {
+        &self.decide
+    }
+    fn clock(&self) -> &Cloud {
+        &self.cloud
+    }
+}
+
+const LEASE: Span = Span::seconds(30);
+
+impl Rig {
+    fn new(revisions: &[&'static str], target: &'static str) -> Self {
+        let start = Time::parse("2026-03-01T12:00:00Z").unwrap();
+        let mut sky = Sky::with(revisions, start);
+        sky.revision = target;
+        let set = ScaleSetId::new("/subscriptions/s/virtualMachineScaleSets/web");
+        let mut draft = Draft::with_defaults(PoolName::new("web"), set);
+        draft.count = revisions.len() as u32;
+        draft.rollout.ramp = None;
+        Self {
+            cloud: Cloud(Arc::new(Mutex::new(sky))),
+            disk: Disk::default(),
+            decide: Decisions { plan: crate::plan::plan, judge: |_| Vec::new() },
+            policy: Policy::build(draft).unwrap(),
+            turns: PoolTurn::new(PoolName::new("web"), 7),
+            lease: None,
+            starts: 1,
+        }
+    }
+
+    /// A new process: all that was in memory is forgotten.
+    fn restart(&mut self) {
+        self.turns = PoolTurn::new(PoolName::new("web"), 7);
+        self.lease = None;
+        self.starts += 1;
+        self.disk.cut = None;
+    }
+
+    fn now(&self) -> Time {
+        self.cloud.now()
+    }
+
+    fn wait_until(&self, at: Time) {
+        let mut sky = self.cloud.sky();
+        sky.now = sky.now.max(at);
+    }
+
+    fn turn(&mut self) -> Result<TurnReport, TurnError> {
+        let holder = format!("process-{}", self.starts);
+        let lease = loop {
+            match now_or_never(self.disk.acquire(&holder, self.now(), LEASE)) {
+                Ok(lease) => break lease,
+                Err(StoreError::Held { until, .. }) => self.wait_until(until),
+                Err(other) => panic!("{other}"),
+            }
+        };
+        let mut turns = std::mem::replace(&mut self.turns, PoolTurn::new(PoolName::new("-"), 0));
+        let policy = self.policy.clone();
+        let report = now_or_never(turns.turn(&*self, &policy, &lease));
+        self.turns = turns;
+        self.lease = Some(lease);
+        report
+    }
+
+    /// Turns until the rollout is over and nothing is on its way; a turn that fails is a crash.
+    fn run(&mut self) -> u32 {
+        for n in 1..400 {
+            match self.turn() {
+                Ok(report) => {
+                    if self.is_settled(&report) {
+                        return n;
+                    }
+                    let soon = self.now().plus(Span::seconds(60));
+                    self.wait_until(report.again.min(soon).max(self.now().plus(Span::seconds(1))));
+                }
+                Err(_) => self.restart(),
+            }
+        }
+        panic!("never settled: {:#?}", self.cloud.sky());
+    }
+
+    fn is_settled(&self, report: &TurnReport) -> bool {
+        let sky = self.cloud.sky();
+        let current = sky.vms.iter().all(|vm| vm.revision == sky.revision && vm.gone_at.is_none());
+        let planned = report.planned.as_ref();
+        current
+            && sky.vms.len() == self.policy.count as usize
+            && planned.is_some_and(|p| p.state.rollout.is_none() && p.actions.is_empty())
+            && self.turns.remembered().is_some_and(|pool| pool.journal.open().is_empty())
+    }
+}

@@ -1,0 +1,85 @@
+//! What a turn tells the history: only what is new, so that a quiet pool writes nothing.
+
+use std::collections::BTreeSet;
+
+use crate::memory::{Line, Told};
+use crate::model::budget::{Hold, HoldReason};
+use crate::model::ids::Revision;
+use crate::model::journal::Entry;
+use crate::model::plan::{Planned, RolloutPhase};
+use crate::model::time::Time;
+use crate::observe::{Change, Changed, Closing};
+
+/// What was told last. Forgetting it tells a few lines twice.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Remembered {
+    holds: BTreeSet<HoldReason>,
+    rollout: Option<(RolloutPhase, Option<Revision>)>,
+    frozen: Option<(Option<u8>, Box<str>)>,
+}
+
+pub(super) fn changes(changes: &[Changed], at: Time) -> Vec<Line> {
+    let line = |changed: &Changed| {
+        let (id, key) = (changed.id.clone(), changed.key.clone());
+        let told = match changed.what {
+            Change::Appeared(condition) => Told::Appeared { id, key, condition },
+            Change::Became { from, to } => Told::Became { id, key, from, to },
+            Change::FirstAvailable => Told::FirstAvailable { id, key },
+            Change::Closed(how) => Told::Closed { id, key, deleted: how == Closing::Deleted },
+        };
+        Line { at, told }
+    };
+    changes.iter().map(line).collect()
+}
+
+pub(super) fn decided(entry: &Entry, at: Time) -> Line {
+    let machines = entry.action.targets().iter().map(|target| target.id.clone()).collect();
+    let reason = entry.action.reason().into();
+    Line {
+        at,
+        told: Told::Decided { entry: entry.id.clone(), verb: entry.verb(), machines, reason },
+    }
+}
+
+impl Remembered {
+    /// What the plan says that the last one did not.
+    pub(super) fn news(
+        &mut self,
+        planned: Option<&Planned>,
+        frozen: Option<&Hold>,
+        at: Time,
+    ) -> Vec<Line> {
+        let mut told = Vec::new();
+        let now_frozen = frozen.map(|hold| (hold.law, hold.say.clone()));
+        if now_frozen != self.frozen {
+            if let Some((law, say)) = now_frozen.clone() {
+                told.push(Told::Frozen { law, say });
+            }
+            self.frozen = now_frozen;
+        }
+        if let Some(planned) = planned.filter(|_| frozen.is_none()) {
+            self.holds(planned, &mut told);
+            let rollout = &planned.report.rollout;
+            let now = (rollout.phase, rollout.to.clone());
+            if self.rollout.as_ref() != Some(&now) {
+                told.push(Told::Rollout { phase: now.0, to: now.1.clone() });
+                self.rollout = Some(now);
+            }
+            let honoured = |id| planned.state.honoured.contains(id);
+            told.extend(planned.report.asks.iter().filter(|ask| honoured(&ask.id)).map(|ask| {
+                Told::Answered { ask: ask.id.clone(), accepted: ask.accepted, say: ask.say.clone() }
+            }));
+        }
+        told.into_iter().map(|told| Line { at, told }).collect()
+    }
+
+    fn holds(&mut self, planned: &Planned, told: &mut Vec<Told>) {
+        let now: BTreeSet<HoldReason> =
+            planned.report.holds.iter().map(|hold| hold.reason).collect();
+        for hold in planned.report.holds.iter().filter(|hold| !self.holds.contains(&hold.reason)) {
+            told.push(Told::Held { reason: hold.reason, say: hold.say.clone() });
+        }
+        told.extend(self.holds.difference(&now).map(|reason| Told::Freed { reason: *reason }));
+        self.holds = now;
+    }
+}

@@ -1,0 +1,257 @@
+//! The set's capacity: raises that are delivered in part, and falls for which Azure picks the victims.
+
+use std::collections::BTreeMap;
+
+use super::World;
+use super::answer::{Refusal, quota_text};
+use super::events::{By, What};
+use super::instance::{Instance, Lowers};
+use super::operation::{OpFailure, OpKind, Raise};
+use super::set::{MODEL_LIMIT, SET_LIMIT, SINGLE_PLACEMENT_LIMIT, Set};
+use super::spec::{OpId, Orchestration, ScaleIn, SetId, Zone};
+use super::switches::{ProtectedFloor, Undelivered};
+
+/// Room that overprovisioning plans: a fifth more than asked.
+const EXTRA_PART: u32 = 5;
+
+impl World {
+    pub(super) fn write_capacity(
+        &mut self,
+        set: SetId,
+        to: u32,
+        if_match: Option<&str>,
+        by: By,
+    ) -> Result<OpId, Refusal> {
+        self.check_writable(set, if_match, by)?;
+        let switches = self.settings.switches;
+        let extras = self.extras(set);
+        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        let limit = if it.single_placement { SINGLE_PLACEMENT_LIMIT } else { SET_LIMIT };
+        if to > limit && to > it.goal {
+            return Err(Refusal::too_many(limit));
+        }
+        let (base, floor) = (it.base(&switches, extras), kept(it));
+        if to > base {
+            self.check_raise(set, to - base)?;
+        } else if to < floor.min(base) && switches.protected_floor == ProtectedFloor::Refuse {
+            return Err(Refusal::protected_floor(floor));
+        }
+        let op = self.start_op(set, OpKind::PatchSet, by);
+        // The start may have ended an older operation and taken its deletes back: count again.
+        let Some(it) = self.sets.get(&set) else { return Ok(op) };
+        let (from, base) = (it.goal, it.base(&switches, extras));
+        let to = to.max(kept(it).min(base));
+        let more = to.saturating_sub(base);
+        let moves = if from == to {
+            switches.etag_moves_on_same_write
+        } else {
+            switches.etag_moves_on_capacity
+        };
+        if let Some(it) = self.sets.get_mut(&set) {
+            it.goal = to;
+            it.etag += u64::from(moves);
+        }
+        if from != to {
+            self.log(set, What::CapacityWritten { by, from, to });
+        }
+        if more > 0 {
+            self.raise(set, more, op, by);
+        } else if to < base {
+            self.lower(set, base - to, op, by);
+        }
+        Ok(op)
+    }
+
+    fn check_raise(&self, set: SetId, more: u32) -> Result<(), Refusal> {
+        let switches = &self.settings.switches;
+        let Some(it) = self.sets.get(&set) else { return Ok(()) };
+        if it.at_model_limit() && switches.model_limit_stops_scale_out {
+            return Err(Refusal::model_limit(&it.name, MODEL_LIMIT));
+        }
+        let zones = it.zone_counts();
+        if switches.shortage_refused_at_once && zones.keys().all(|z| self.is_short(*z)) {
+            return Err(Refusal::sku_not_available(&it.model.vm_size, &self.settings.location));
+        }
+        match self.over_quota(set, more) {
+            Some(text) if !switches.quota_in_operation => {
+                Err(Refusal::new(409, self.quota_code(), text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn quota_code(&self) -> &'static str {
+        let new = self.settings.switches.quota_code_is_new;
+        if new { "QuotaExceeded" } else { "OperationNotAllowed" }
+    }
+
+    fn over_quota(&self, set: SetId, more: u32) -> Option<String> {
+        let limit = self.settings.quota_cores?;
+        let needs = self.sets.get(&set)?.model.cores().saturating_mul(more);
+        let over = self.cores_used.saturating_add(needs) > limit;
+        over.then(|| quota_text(&self.settings.location, limit, self.cores_used, needs))
+    }
+
+    /// No zone: the region.
+    pub(super) fn is_short(&self, zone: Option<Zone>) -> bool {
+        let now = self.now;
+        let short = |zone: &Option<Zone>| self.shortages.get(zone).is_some_and(|t| *t > now);
+        short(&None) || short(&zone)
+    }
+
+    fn raise(&mut self, set: SetId, more: u32, op: OpId, by: By) {
+        let mut wanted = more;
+        if let Some(message) = self.over_quota(set, more) {
+            let cores = self.sets.get(&set).map_or(1, |s| s.model.cores()).max(1);
+            let room = self.settings.quota_cores.unwrap_or(u32::MAX);
+            wanted = room.saturating_sub(self.cores_used) / cores;
+            let code = self.quota_code();
+            self.op_fails(op, OpFailure { code, message, target: None });
+        }
+        let Some(it) = self.sets.get(&set) else { return };
+        let over = it.native.overprovision && it.orchestration == Orchestration::Uniform;
+        let extra = if over { wanted.div_ceil(EXTRA_PART) } else { 0 };
+        let mut counts = it.zone_counts();
+        let unbalanced = it.strict_zone_balance && counts.keys().any(|z| self.is_short(*z));
+        if extra > 0 {
+            let raise = Raise { keep: wanted, came_up: 0, failed: Vec::new() };
+            if let Some(op) = self.ops.get_mut(&op) {
+                op.raise = Some(raise);
+            }
+            if let Some(it) = self.sets.get_mut(&set) {
+                it.raising.push(op);
+            }
+        }
+        for n in 0..wanted + extra {
+            let zone = leanest(&counts);
+            let place = self.allocate(&counts, zone, unbalanced);
+            let (zone, refused) = match place {
+                Ok(zone) => (zone, None),
+                Err(code) => (zone, Some(code)),
+            };
+            *counts.entry(zone).or_default() += 1;
+            let born = match refused {
+                Some(code) => self.undelivered(set, zone, op, by, code),
+                None => self.create_vm(set, zone, Some(op), by, None),
+            };
+            if n >= wanted
+                && let Some(key) = born
+                && let Some(instance) = self.vm_mut(set, key)
+            {
+                instance.extra = true;
+            }
+        }
+    }
+
+    fn allocate(
+        &mut self,
+        counts: &BTreeMap<Option<Zone>, u32>,
+        zone: Option<Zone>,
+        unbalanced: bool,
+    ) -> Result<Option<Zone>, &'static str> {
+        let unlucky = self.luck.chance(self.faults.allocation_fails);
+        if !unlucky && !unbalanced && !self.is_short(zone) {
+            return Ok(zone);
+        }
+        if self.settings.switches.spills_to_other_zones && !unbalanced {
+            let others = counts.iter().filter(|(z, _)| **z != zone && !self.is_short(**z));
+            if let Some((other, _)) = others.min_by_key(|(_, n)| **n) {
+                return Ok(*other);
+            }
+        }
+        Err(if zone.is_some() { "ZonalAllocationFailed" } else { "AllocationFailed" })
+    }
+
+    /// The capacity stays as asked; the VM is there and Failed, or is not there at all.
+    fn undelivered(
+        &mut self,
+        set: SetId,
+        zone: Option<Zone>,
+        op: OpId,
+        by: By,
+        code: &'static str,
+    ) -> Option<u64> {
+        let absent = match self.settings.switches.undelivered {
+            Undelivered::Failed => false,
+            Undelivered::Absent => true,
+            Undelivered::Either => self.luck.chance(0.5),
+        };
+        if !absent {
+            return self.create_vm(set, zone, Some(op), by, Some(code));
+        }
+        let place = zone.map(|z| format!(" in zone {z}")).unwrap_or_default();
+        let message = format!(
+            "Allocation failed. We do not have sufficient capacity for the requested VM \
+             size{place}. Read more about improving likelihood of allocation success at \
+             http://aka.ms/allocation-guidance"
+        );
+        self.op_fails(op, OpFailure { code, message, target: None });
+        None
+    }
+
+    /// VMs whose delete would lower the goal at its end count as victims: the write has lowered it for them.
+    fn lower(&mut self, set: SetId, fewer: u32, op: OpId, by: By) {
+        let Some(it) = self.sets.get_mut(&set) else { return };
+        let leaving = it.instances.values_mut().filter(|i| i.lowers == Lowers::AtEnd);
+        let counted = leaving.take(fewer as usize).map(|i| i.lowers = Lowers::No).count();
+        let mut fewer = fewer - counted as u32;
+        // A victim may end an over-provisioned raise, whose extras then go by themselves: they are no victims.
+        while fewer > 0 {
+            let victims = self.sets.get(&set).map(|s| victims(s, fewer)).unwrap_or_default();
+            if victims.is_empty() {
+                return;
+            }
+            for key in victims {
+                if self.vm_mut(set, key).is_some_and(|i| !i.is_deleting()) {
+                    self.begin_delete(set, key, Some(op), by, false, false);
+                    fewer -= 1;
+                }
+            }
+        }
+    }
+}
+
+/// None: the set has no zones.
+fn leanest(counts: &BTreeMap<Option<Zone>, u32>) -> Option<Zone> {
+    counts.iter().min_by_key(|(_, n)| **n).and_then(|(zone, _)| *zone)
+}
+
+fn is_kept(instance: &Instance) -> bool {
+    instance.protection.is_some_and(|p| p.scale_in)
+}
+
+/// VMs a lowered capacity cannot take.
+fn kept(set: &Set) -> u32 {
+    set.active().filter(|i| is_kept(i)).count() as u32
+}
+
+/// Zones are kept even first; inside a zone the rule of the set decides.
+fn victims(set: &Set, fewer: u32) -> Vec<u64> {
+    let mut zones: BTreeMap<Option<Zone>, Vec<&Instance>> = BTreeMap::new();
+    for instance in set.active().filter(|i| !is_kept(i)) {
+        zones.entry(instance.zone).or_default().push(instance);
+    }
+    let number = |i: &Instance| i.id.0.parse::<u64>().unwrap_or(i.key);
+    for instances in zones.values_mut() {
+        match set.scale_in {
+            ScaleIn::Default => instances.sort_by_key(|i| number(i)),
+            ScaleIn::Oldest => instances.sort_by_key(|i| std::cmp::Reverse((i.created, i.key))),
+            ScaleIn::Newest => instances.sort_by_key(|i| (i.created, i.key)),
+        }
+    }
+    let mut counts = set.zone_counts();
+    let mut picked = Vec::new();
+    for _ in 0..fewer {
+        let fullest = zones
+            .iter()
+            .filter(|(_, left)| !left.is_empty())
+            .map(|(zone, _)| *zone)
+            .max_by_key(|zone| (counts.get(zone).copied(), std::cmp::Reverse(*zone)));
+        let victim = fullest.and_then(|zone| {
+            counts.entry(zone).and_modify(|n| *n = n.saturating_sub(1));
+            zones.get_mut(&zone)?.pop()
+        });
+        picked.extend(victim.map(|i| i.key));
+    }
+    picked
+}

@@ -1,0 +1,194 @@
+//! What is done to a VM where it stands: upgrade, reimage, power.
+
+use std::sync::Arc;
+
+use super::World;
+use super::birth::exact;
+use super::events::{By, Change, What};
+use super::instance::{Applied, Guest, Instance, Power, Provisioning, Step};
+use super::operation::Came;
+use super::queue::Due;
+use super::set::Set;
+use super::spec::{Model, OpId, SetId};
+
+impl World {
+    /// `newest`: with the newest version behind the model's image, as the native OS upgrade does it.
+    pub(super) fn begin_change(
+        &mut self,
+        set: SetId,
+        key: u64,
+        op: Option<OpId>,
+        (change, by): (Change, By),
+        newest: bool,
+    ) {
+        let (now, fails) = (self.now, self.faults.change_fails);
+        if self.vm_mut(set, key).is_none_or(|i| i.is_deleting()) {
+            return;
+        }
+        self.parts_done(set, key, &Came::Up);
+        let applied = self.applied(set, key, change, newest);
+        let times = self.settings.durations.clone();
+        let Some(instance) = self.vm_mut(set, key) else { return };
+        let swaps = applied.as_ref().is_some_and(|to| {
+            to.exact_image != instance.exact_image
+                || to.installed.vm_size != instance.installed.vm_size
+        });
+        let same = applied.as_ref().is_none_or(|to| to.installed.same_vm(&instance.installed));
+        let restarts = match change {
+            Change::Upgrade => swaps,
+            Change::Start => false,
+            _ => true,
+        };
+        let spread = match change {
+            Change::Upgrade if swaps => times.upgrade_image,
+            Change::Upgrade if same => times.upgrade_current,
+            Change::Upgrade => times.upgrade_settings,
+            Change::Reimage => times.reimage,
+            Change::Start | Change::Restart => times.start,
+            Change::PowerOff | Change::Deallocate => times.deallocate,
+        };
+        instance.turn += 1;
+        instance.state = Provisioning::Updating;
+        instance.power = power_during(change, instance.power);
+        if restarts {
+            instance.set_guest(Guest::Down, now);
+        }
+        let takes = spread.draw(&mut instance.dice);
+        let fails = instance.dice.chance(fails);
+        let turn = instance.turn;
+        let step = Step::Changed { change, to: applied, fails };
+        self.queue.push(now + takes, Due::Vm { set, key, turn, step });
+        self.log_vm(set, key, |id, vm| What::InstanceChanging { id, vm, change, by });
+        if let Some(op) = op {
+            self.wait_for(op, set, key);
+        }
+    }
+
+    fn applied(&self, set: SetId, key: u64, change: Change, newest: bool) -> Option<Applied> {
+        let it = self.sets.get(&set)?;
+        let instance = it.instances.get(&key)?;
+        let exact = exact(&self.published, &it.model);
+        let switches = &self.settings.switches;
+        match change {
+            Change::Upgrade => {
+                Some(upgraded(it, instance, &exact, newest, switches.upgrade_swaps_disk))
+            }
+            Change::Reimage => {
+                let takes = switches.reimage_takes_newest;
+                let flag = switches.reimage_sets_flag;
+                Some(reimaged(it, instance, &exact, takes, flag))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn changed(
+        &mut self,
+        set: SetId,
+        key: u64,
+        change: Change,
+        to: Option<Applied>,
+        fails: bool,
+    ) {
+        let Some(instance) = self.vm_mut(set, key) else { return };
+        let was = instance.installed.cores();
+        if let (Some(to), false) = (to, fails) {
+            instance.model_no = to.model_no;
+            instance.installed = to.installed;
+            instance.exact_image = to.exact_image;
+            instance.flag_lies = instance.flag_lies && !to.clears_flag;
+        }
+        instance.power = power_after(change, instance.power, fails);
+        instance.repairing = false;
+        let is = instance.installed.cores();
+        let boots = instance.power == Power::Running && instance.guest == Guest::Down;
+        let code = "VMExtensionProvisioningError";
+        instance.state = if fails { Provisioning::Failed(code) } else { Provisioning::Succeeded };
+        self.cores_used = (self.cores_used + is).saturating_sub(was);
+        if fails {
+            self.fail_vm(set, key, code);
+        } else {
+            self.log_vm(set, key, |id, vm| What::InstanceChanged { id, vm, change });
+            self.parts_done(set, key, &Came::Up);
+        }
+        if boots {
+            self.boot_guest(set, key);
+        }
+    }
+}
+
+fn power_during(change: Change, power: Power) -> Power {
+    match change {
+        Change::Upgrade | Change::Reimage | Change::Restart => power,
+        Change::Start if power == Power::Running => power,
+        Change::Start => Power::Starting,
+        Change::PowerOff => Power::Stopping,
+        Change::Deallocate => Power::Deallocating,
+    }
+}
+
+fn power_after(change: Change, power: Power, fails: bool) -> Power {
+    match (change, power) {
+        (Change::PowerOff, _) if !fails => Power::Stopped,
+        (Change::Deallocate, _) if !fails => Power::Deallocated,
+        (_, Power::Starting) if !fails => Power::Running,
+        (_, Power::Stopping | Power::Deallocating) => Power::Running,
+        (_, power) => power,
+    }
+}
+
+/// All of the model but custom data.
+fn upgraded(
+    set: &Set,
+    instance: &Instance,
+    exact: &Arc<str>,
+    newest: bool,
+    swaps_disk: bool,
+) -> Applied {
+    let (was, model) = (&instance.installed, &set.model);
+    let new_image = was.image != model.image && swaps_disk;
+    let keeps_image = was.image != model.image && !swaps_disk && !newest;
+    let installed = if was.custom_data == model.custom_data && !keeps_image {
+        Arc::clone(model)
+    } else {
+        let image = if keeps_image { &was.image } else { &model.image };
+        Arc::new(Model {
+            custom_data: was.custom_data.clone(),
+            image: image.clone(),
+            ..Model::clone(model)
+        })
+    };
+    let exact_image = if new_image || newest { exact } else { &instance.exact_image };
+    Applied {
+        model_no: set.model_no,
+        installed,
+        exact_image: Arc::clone(exact_image),
+        clears_flag: true,
+    }
+}
+
+/// A fresh disk and the model's custom data; the image only where Azure takes the newest.
+fn reimaged(
+    set: &Set,
+    instance: &Instance,
+    exact: &Arc<str>,
+    takes_newest: bool,
+    sets_flag: bool,
+) -> Applied {
+    let was = &instance.installed;
+    let image = if takes_newest { &set.model.image } else { &was.image };
+    let installed = Model {
+        image: image.clone(),
+        custom_data: set.model.custom_data.clone(),
+        ..Model::clone(was)
+    };
+    let installed =
+        if installed == *set.model { Arc::clone(&set.model) } else { Arc::new(installed) };
+    let exact_image = if takes_newest { exact } else { &instance.exact_image };
+    Applied {
+        model_no: if sets_flag { set.model_no } else { instance.model_no },
+        installed,
+        exact_image: Arc::clone(exact_image),
+        clears_flag: sets_flag,
+    }
+}

@@ -1,0 +1,291 @@
+//! A scale set as it truly is, and as ARM shows it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::instance::{Instance, InstanceView, Lowers};
+use super::spec::{
+    Etag, Guid, InstanceId, Model, Ms, Native, OpId, Orchestration, Priority, SECOND, ScaleIn,
+    SetId, SetSpec, Zone,
+};
+use super::switches::{CapacityFalls, Switches};
+
+/// A Uniform set may refer to this many models.
+pub const MODEL_LIMIT: usize = 10;
+pub(super) const SINGLE_PLACEMENT_LIMIT: u32 = 100;
+pub(super) const SET_LIMIT: u32 = 1_000;
+/// Old pictures kept for stale reads; a reader asks a few times a minute at most.
+const PICTURES: usize = 8;
+const PICTURE_EVERY: Ms = 30 * SECOND;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetState {
+    Updating,
+    Succeeded,
+    Failed,
+    Deleting,
+}
+
+/// GET of the set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetView {
+    pub id: SetId,
+    pub name: Arc<str>,
+    pub unique_id: Guid,
+    pub created: Ms,
+    pub orchestration: Orchestration,
+    pub zones: Arc<[Zone]>,
+    pub capacity: u32,
+    pub etag: Etag,
+    pub model: Arc<Model>,
+    pub provisioning: SetState,
+    pub native: Arc<Native>,
+    pub priority: Priority,
+    pub single_placement: bool,
+    pub scale_in: ScaleIn,
+    pub health_extension: bool,
+}
+
+/// The list of VMs at one moment.
+#[derive(Debug, Clone)]
+pub(super) struct Picture {
+    pub at: Ms,
+    pub items: Arc<Vec<InstanceView>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct RollingRun {
+    pub number: u64,
+    pub op: OpId,
+    pub rolling: super::spec::Rolling,
+    pub left: VecDeque<u64>,
+    pub batch: Vec<u64>,
+    pub batch_began: Ms,
+    pub done: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Set {
+    pub id: SetId,
+    pub name: Arc<str>,
+    pub unique_id: Guid,
+    pub created: Ms,
+    pub orchestration: Orchestration,
+    pub zones: Arc<[Zone]>,
+    pub priority: Priority,
+    pub single_placement: bool,
+    pub strict_zone_balance: bool,
+    pub scale_in: ScaleIn,
+    pub health_extension: bool,
+    pub windows: bool,
+    pub force_delete_refused: bool,
+    pub native: Arc<Native>,
+    pub model: Arc<Model>,
+    pub model_no: u32,
+    /// The capacity that Azure works towards.
+    pub goal: u32,
+    /// VMs being deleted that the goal no longer counts.
+    pub leaving: u32,
+    pub etag: u64,
+    pub next_id: u32,
+    pub instances: BTreeMap<u64, Instance>,
+    pub by_id: BTreeMap<InstanceId, u64>,
+    /// Numbers below `next_id` that are free again.
+    pub free_ids: BTreeSet<u32>,
+    /// VMs that are gone and still listed, until then.
+    pub ghosts: Vec<(Ms, InstanceView)>,
+    pub running: Vec<OpId>,
+    pub last_failed: bool,
+    pub deleting: bool,
+    pub locked: bool,
+    pub rolling: Option<RollingRun>,
+    pub pictures: VecDeque<Picture>,
+    pub views: VecDeque<(Ms, SetView)>,
+    /// Random deeds planned under an older number do not happen.
+    pub chaos: Option<u64>,
+    /// The same for timers of native actors.
+    pub native_number: u64,
+    /// Over-provisioned raises under way.
+    pub raising: Vec<OpId>,
+}
+
+impl Set {
+    pub fn from_spec(id: SetId, spec: &SetSpec, now: Ms, unique_id: Guid) -> Self {
+        Self {
+            id,
+            name: Arc::from(spec.name.as_str()),
+            unique_id,
+            created: now,
+            orchestration: spec.orchestration,
+            zones: Arc::from(spec.zones.as_slice()),
+            priority: spec.priority,
+            single_placement: spec.single_placement,
+            strict_zone_balance: spec.strict_zone_balance,
+            scale_in: spec.scale_in,
+            health_extension: spec.health_extension,
+            windows: spec.windows,
+            force_delete_refused: spec.force_delete_refused,
+            native: Arc::new(spec.native.clone()),
+            model: Arc::new(spec.model.clone()),
+            model_no: 1,
+            goal: spec.capacity,
+            leaving: 0,
+            etag: 1,
+            next_id: first_free_id(spec),
+            instances: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            free_ids: BTreeSet::new(),
+            ghosts: Vec::new(),
+            running: Vec::new(),
+            last_failed: false,
+            deleting: false,
+            locked: false,
+            rolling: None,
+            pictures: VecDeque::new(),
+            views: VecDeque::new(),
+            chaos: None,
+            native_number: 0,
+            raising: Vec::new(),
+        }
+    }
+
+    /// `sku.capacity` as a read shows it.
+    pub fn shown(&self, switches: &Switches) -> u32 {
+        match switches.capacity_falls {
+            CapacityFalls::ShownLate => self.goal + self.leaving,
+            CapacityFalls::AtAccept | CapacityFalls::WhenDone => self.goal,
+        }
+    }
+
+    pub fn etag(&self) -> Etag {
+        Etag::number(self.etag)
+    }
+
+    /// VMs that are not on their way out.
+    pub fn active(&self) -> impl Iterator<Item = &Instance> {
+        self.instances.values().filter(|i| !i.is_deleting())
+    }
+
+    /// What a delta is counted from.
+    pub fn base(&self, switches: &Switches, extras: u32) -> u32 {
+        if !switches.drift_repaired {
+            return self.goal;
+        }
+        let counted = |i: &&Instance| !i.is_deleting() || i.lowers == Lowers::AtEnd;
+        (self.instances.values().filter(counted).count() as u32).saturating_sub(extras)
+    }
+
+    pub fn find(&self, id: &InstanceId) -> Option<&Instance> {
+        self.instances.get(self.by_id.get(id)?)
+    }
+
+    /// Models that VMs refer to, and the set's own.
+    pub fn models(&self) -> BTreeSet<u32> {
+        self.active().map(|i| i.model_no).chain([self.model_no]).collect()
+    }
+
+    pub fn at_model_limit(&self) -> bool {
+        self.orchestration == Orchestration::Uniform && self.models().len() >= MODEL_LIMIT
+    }
+
+    /// VMs a zone has, for every zone of the set.
+    pub fn zone_counts(&self) -> BTreeMap<Option<Zone>, u32> {
+        let mut counts: BTreeMap<Option<Zone>, u32> = match &*self.zones {
+            [] => BTreeMap::from([(None, 0)]),
+            zones => zones.iter().map(|z| (Some(*z), 0)).collect(),
+        };
+        for instance in self.active() {
+            if let Some(n) = counts.get_mut(&instance.zone) {
+                *n += 1;
+            }
+        }
+        counts
+    }
+
+    pub fn state(&self) -> SetState {
+        if self.deleting {
+            SetState::Deleting
+        } else if !self.running.is_empty() {
+            SetState::Updating
+        } else if self.last_failed {
+            SetState::Failed
+        } else {
+            SetState::Succeeded
+        }
+    }
+
+    pub fn view(&self, switches: &Switches) -> SetView {
+        SetView {
+            id: self.id,
+            name: Arc::clone(&self.name),
+            unique_id: self.unique_id,
+            created: self.created,
+            orchestration: self.orchestration,
+            zones: Arc::clone(&self.zones),
+            capacity: self.shown(switches),
+            etag: self.etag(),
+            model: Arc::clone(&self.model),
+            provisioning: self.state(),
+            native: Arc::clone(&self.native),
+            priority: self.priority,
+            single_placement: self.single_placement,
+            scale_in: self.scale_in,
+            health_extension: self.health_extension,
+        }
+    }
+
+    /// What a listing shows now, ghosts included.
+    pub fn picture(&mut self, now: Ms, switches: &Switches) -> Picture {
+        self.ghosts.retain(|(until, _)| *until > now);
+        let listed = |i: &&Instance| i.visible_at <= now && (switches.extras_listed || !i.extra);
+        let view = |i: &Instance| i.view(self.orchestration, self.model_no, self.health_extension);
+        let ghosts = self.ghosts.iter().filter(|(_, g)| !self.by_id.contains_key(&g.id));
+        let mut items: Vec<InstanceView> =
+            self.instances.values().filter(listed).map(view).collect();
+        items.extend(ghosts.map(|(_, ghost)| ghost.clone()));
+        Picture { at: now, items: Arc::new(items) }
+    }
+
+    /// At most one a while, so that what is kept reaches back over minutes.
+    pub fn keep_picture(&mut self, picture: Picture) {
+        if self.pictures.back().is_some_and(|last| picture.at - last.at < PICTURE_EVERY) {
+            return;
+        }
+        if self.pictures.len() == PICTURES {
+            self.pictures.pop_front();
+        }
+        self.pictures.push_back(picture);
+    }
+
+    pub fn keep_view(&mut self, now: Ms, view: SetView) {
+        if self.views.back().is_some_and(|(at, _)| now - at < PICTURE_EVERY) {
+            return;
+        }
+        if self.views.len() == PICTURES {
+            self.views.pop_front();
+        }
+        self.views.push_back((now, view));
+    }
+
+    /// The VM is no longer in the set; what a list may go on showing is returned.
+    pub fn remove(&mut self, key: u64) -> Option<(Instance, InstanceView)> {
+        let instance = self.instances.remove(&key)?;
+        self.by_id.remove(&instance.id);
+        if let Ok(number) = instance.id.0.parse() {
+            self.free_ids.insert(number);
+        }
+        match instance.lowers {
+            Lowers::No => {}
+            Lowers::Already => self.leaving = self.leaving.saturating_sub(1),
+            Lowers::AtEnd => self.goal = self.goal.saturating_sub(1),
+        }
+        let view = instance.view(self.orchestration, self.model_no, self.health_extension);
+        Some((instance, view))
+    }
+}
+
+/// Above every number that was asked for, so that none is given out twice.
+fn first_free_id(spec: &SetSpec) -> u32 {
+    let numbers = spec.instances.iter().filter_map(|i| i.id.as_ref()?.0.parse::<u32>().ok());
+    numbers.max().map_or(0, |highest| highest.saturating_add(1))
+}

@@ -1,0 +1,479 @@
+//! What a scale set is made of: names, models, native actors, and how long things take.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::switches::Switches;
+use crate::ambient::Dice;
+
+/// Milliseconds since the Unix epoch, or a length of time in milliseconds.
+pub type Ms = i64;
+pub const SECOND: Ms = 1_000;
+pub const MINUTE: Ms = 60 * SECOND;
+pub const HOUR: Ms = 60 * MINUTE;
+
+pub type Zone = u8;
+pub type VmId = Guid;
+pub type OpId = Guid;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SetId(pub u32);
+
+/// A decimal number in Uniform sets, the name of the VM in Flexible ones. May be used again.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstanceId(pub Arc<str>);
+
+impl From<&str> for InstanceId {
+    fn from(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+}
+
+impl fmt::Display for InstanceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A counter in quotes, as it is on the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Etag(pub Arc<str>);
+
+impl Etag {
+    pub(super) fn number(n: u64) -> Self {
+        Self(Arc::from(format!("\"{n}\"")))
+    }
+}
+
+impl fmt::Display for Etag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Guid(pub u128);
+
+impl Guid {
+    pub(super) fn draw(dice: &mut Dice) -> Self {
+        Self((u128::from(dice.next_u64()) << 64) | u128::from(dice.next_u64()))
+    }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.0;
+        let (a, b, c) = ((n >> 96) as u32, (n >> 80) as u16, (n >> 64) as u16);
+        let (d, e) = ((n >> 48) as u16, n & 0xffff_ffff_ffff);
+        write!(f, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+    }
+}
+
+impl FromStr for Guid {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits: String = text.chars().filter(|c| *c != '-').collect();
+        u128::from_str_radix(&digits, 16).map(Guid)
+    }
+}
+
+/// What a VM is built from. Tags belong to the set's resource; they are no part of [`Model::print`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Model {
+    pub image: String,
+    pub vm_size: String,
+    /// Reaches existing VMs by reimage only.
+    pub custom_data: String,
+    /// Name to settings.
+    pub extensions: BTreeMap<String, String>,
+    pub tags: BTreeMap<String, String>,
+}
+
+impl Model {
+    pub fn of_image(image: &str) -> Self {
+        let vm_size = "Standard_D4s_v5".to_owned();
+        Self { image: image.to_owned(), vm_size, ..Self::default() }
+    }
+
+    /// The identity of what runs on a VM: equal prints, equal VMs.
+    pub fn print(&self) -> String {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut eat = |text: &str| {
+            for byte in text.bytes().chain([0xff]) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        };
+        for field in [&self.image, &self.vm_size, &self.custom_data] {
+            eat(field);
+        }
+        for (name, settings) in &self.extensions {
+            eat(name);
+            eat(settings);
+        }
+        format!("{hash:016x}")
+    }
+
+    /// The same but for tags.
+    pub fn same_vm(&self, other: &Model) -> bool {
+        self.image == other.image
+            && self.vm_size == other.vm_size
+            && self.custom_data == other.custom_data
+            && self.extensions == other.extensions
+    }
+
+    pub fn cores(&self) -> u32 {
+        cores(&self.vm_size)
+    }
+}
+
+/// `Standard_D4s_v5` has four; a name without a number counts as one.
+fn cores(vm_size: &str) -> u32 {
+    let family = vm_size.split('_').nth(1).unwrap_or(vm_size);
+    let digits = family.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits.get(..end).and_then(|d| d.parse().ok()).unwrap_or(1)
+}
+
+/// The model's part of a PATCH: what is absent stays; maps are replaced as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelPatch {
+    pub image: Option<String>,
+    pub vm_size: Option<String>,
+    pub custom_data: Option<String>,
+    pub extensions: Option<BTreeMap<String, String>>,
+    pub tags: Option<BTreeMap<String, String>>,
+}
+
+impl ModelPatch {
+    pub fn image(image: &str) -> Self {
+        Self { image: Some(image.to_owned()), ..Self::default() }
+    }
+
+    pub fn apply(&self, to: &Model) -> Model {
+        let or = |new: &Option<String>, old: &String| new.as_ref().unwrap_or(old).clone();
+        Model {
+            image: or(&self.image, &to.image),
+            vm_size: or(&self.vm_size, &to.vm_size),
+            custom_data: or(&self.custom_data, &to.custom_data),
+            extensions: self.extensions.as_ref().unwrap_or(&to.extensions).clone(),
+            tags: self.tags.as_ref().unwrap_or(&to.tags).clone(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Orchestration {
+    #[default]
+    Uniform,
+    Flexible,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Priority {
+    #[default]
+    Regular,
+    Spot(EvictionPolicy),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EvictionPolicy {
+    #[default]
+    Deallocate,
+    Delete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Protection {
+    pub scale_in: bool,
+    pub set_actions: bool,
+}
+
+/// Which VMs a lowered capacity takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ScaleIn {
+    #[default]
+    Default,
+    Oldest,
+    Newest,
+}
+
+/// Actors of the cloud that change a set without being asked by its manager.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Native {
+    pub upgrade: UpgradeMode,
+    /// In-place swap of OS disks when a version is published behind the model's image.
+    pub auto_os_upgrade: bool,
+    pub repairs: Option<Repairs>,
+    /// More VMs than asked, the first to come up are kept. Uniform only.
+    pub overprovision: bool,
+    /// A VM that fails to come up is replaced by another one.
+    pub resilient_create: bool,
+    pub rebalance: bool,
+    pub autoscale: Option<Autoscale>,
+    /// Deletes wait for the guest, 5 to 15 minutes.
+    pub terminate_notice: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UpgradeMode {
+    #[default]
+    Manual,
+    Automatic,
+    Rolling(Rolling),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rolling {
+    pub batch_percent: u32,
+    pub max_unhealthy_percent: u32,
+    pub pause: Ms,
+}
+
+impl Default for Rolling {
+    fn default() -> Self {
+        Self { batch_percent: 20, max_unhealthy_percent: 20, pause: 0 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repairs {
+    pub grace: Ms,
+    pub action: RepairAction,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepairAction {
+    Replace,
+    Reimage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Autoscale {
+    pub min: u32,
+    pub max: u32,
+    pub every: Ms,
+}
+
+/// How a VM is found at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Found {
+    #[default]
+    Ready,
+    Creating,
+    Booting,
+    /// Unhealthy, for good.
+    Sick,
+    Failed,
+    /// Failed by its provisioning state, and serving.
+    FailedServing,
+    Stopped,
+    Deallocated,
+    Deleting,
+}
+
+/// One VM that is there from the start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InstanceSpec {
+    pub id: Option<InstanceId>,
+    pub vm: Option<VmId>,
+    pub zone: Option<Zone>,
+    /// The set's model where absent.
+    pub model: Option<Model>,
+    pub created: Option<Ms>,
+    pub found: Found,
+    pub protection: Protection,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetSpec {
+    pub name: String,
+    pub orchestration: Orchestration,
+    pub zones: Vec<Zone>,
+    pub capacity: u32,
+    pub model: Model,
+    pub priority: Priority,
+    pub single_placement: bool,
+    /// A raise that would leave zones uneven fails.
+    pub strict_zone_balance: bool,
+    pub scale_in: ScaleIn,
+    /// Without it VMs show no health.
+    pub health_extension: bool,
+    pub windows: bool,
+    /// Isolated sizes and dedicated hosts refuse forced deletes.
+    pub force_delete_refused: bool,
+    pub native: Native,
+    /// Empty: `capacity` running VMs on `model`.
+    pub instances: Vec<InstanceSpec>,
+}
+
+impl SetSpec {
+    pub fn new(name: &str, capacity: u32, image: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            orchestration: Orchestration::Uniform,
+            zones: Vec::new(),
+            capacity,
+            model: Model::of_image(image),
+            priority: Priority::Regular,
+            single_placement: false,
+            strict_zone_balance: false,
+            scale_in: ScaleIn::Default,
+            health_extension: true,
+            windows: false,
+            force_delete_refused: false,
+            native: Native::default(),
+            instances: Vec::new(),
+        }
+    }
+
+    pub fn zones(mut self, zones: &[Zone]) -> Self {
+        self.zones = zones.to_vec();
+        self
+    }
+
+    pub fn flexible(mut self) -> Self {
+        self.orchestration = Orchestration::Flexible;
+        self
+    }
+
+    pub fn spot(mut self, policy: EvictionPolicy) -> Self {
+        self.priority = Priority::Spot(policy);
+        self
+    }
+
+    pub fn native(mut self, native: Native) -> Self {
+        self.native = native;
+        self
+    }
+}
+
+/// Log-normal, clipped. Median and σ of the logarithm; all times in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    pub median: f64,
+    pub sigma: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    pub const fn new(median: f64, sigma: f64, min: f64, max: f64) -> Self {
+        Self { median, sigma, min, max }
+    }
+
+    pub fn draw(&self, dice: &mut Dice) -> Ms {
+        let seconds = dice.log_normal(self.median, self.sigma);
+        (seconds.clamp(self.min, self.max.max(self.min)) * 1_000.0) as Ms
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Durations {
+    pub visible: Spread,
+    pub provision: Spread,
+    pub provision_windows: Spread,
+    pub boot: Spread,
+    pub delete: Spread,
+    pub leaves_list: Spread,
+    pub reimage: Spread,
+    pub upgrade_current: Spread,
+    pub upgrade_settings: Spread,
+    pub upgrade_image: Spread,
+    pub deallocate: Spread,
+    pub start: Spread,
+    /// What an operation takes at least.
+    pub accept: Spread,
+    /// A VM that hangs while it is made is given up after this.
+    pub create_timeout: Ms,
+    /// A VM that hangs while it is deleted is gone after this much more.
+    pub delete_timeout: Ms,
+    pub eviction_notice: Ms,
+}
+
+impl Default for Durations {
+    fn default() -> Self {
+        Self {
+            visible: Spread::new(4.0, 0.5, 1.0, 60.0),
+            provision: Spread::new(55.0, 0.35, 25.0, 2_400.0),
+            provision_windows: Spread::new(110.0, 0.35, 25.0, 2_400.0),
+            boot: Spread::new(45.0, 0.4, 15.0, 900.0),
+            delete: Spread::new(35.0, 0.5, 8.0, 1_800.0),
+            leaves_list: Spread::new(2.0, 1.0, 0.0, 120.0),
+            reimage: Spread::new(85.0, 0.3, 40.0, 1_800.0),
+            upgrade_current: Spread::new(15.0, 0.3, 5.0, 120.0),
+            upgrade_settings: Spread::new(30.0, 0.3, 10.0, 600.0),
+            upgrade_image: Spread::new(100.0, 0.3, 40.0, 1_800.0),
+            deallocate: Spread::new(35.0, 0.4, 10.0, 600.0),
+            start: Spread::new(25.0, 0.4, 8.0, 600.0),
+            accept: Spread::new(2.0, 0.3, 1.0, 10.0),
+            create_timeout: 40 * MINUTE,
+            delete_timeout: 30 * MINUTE,
+            eviction_notice: 30 * SECOND,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub durations: Durations,
+    pub switches: Switches,
+    pub location: String,
+    /// Cores the subscription may have in this region.
+    pub quota_cores: Option<u32>,
+    /// VMs a page of a listing.
+    pub page_size: usize,
+    /// Off: nothing is ever throttled for its rate.
+    pub throttling: bool,
+    /// Seconds a status answer asks to wait before the next poll.
+    pub poll_retry_after: Option<u32>,
+    /// How long an ended operation can still be asked about.
+    pub operations_kept: Ms,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            durations: Durations::default(),
+            switches: Switches::default(),
+            location: "eastus2".to_owned(),
+            quota_cores: None,
+            page_size: 100,
+            throttling: true,
+            poll_retry_after: Some(10),
+            operations_kept: 24 * HOUR,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_read_from_the_size() {
+        for (size, want) in
+            [("Standard_D4s_v5", 4), ("Standard_DS1_v2", 1), ("Standard_E64", 64), ("odd", 1)]
+        {
+            assert_eq!(cores(size), want, "{size}");
+        }
+    }
+
+    #[test]
+    fn the_print_names_what_runs_and_no_tags() {
+        let old = Model::of_image("v1");
+        let mut tagged = old.clone();
+        tagged.tags.insert("team".into(), "a".into());
+        assert_eq!(old.print(), tagged.print());
+        assert_ne!(old.print(), ModelPatch::image("v2").apply(&old).print());
+    }
+
+    #[test]
+    fn a_guid_reads_back() {
+        let guid = Guid(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
+        assert_eq!(guid.to_string(), "01234567-89ab-cdef-0011-223344556677");
+        assert_eq!(guid.to_string().parse(), Ok(guid));
+    }
+}

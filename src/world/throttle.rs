@@ -1,0 +1,184 @@
+//! Token buckets: ARM's front door by kind of call, Compute by policy, for a resource and for the subscription.
+
+use std::collections::BTreeMap;
+
+use super::spec::{MINUTE, Ms};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Policy {
+    FrontReads,
+    FrontWrites,
+    FrontDeletes,
+    UpdateSet,
+    UpdateSubscription,
+    LowCostGetSet,
+    LowCostGetSubscription,
+    HighCostGetSet,
+    HighCostGetSubscription,
+    VmViews,
+    Actions,
+    BatchedVms,
+    GetVm,
+    GetVmSubscription,
+    UpdateVm,
+    UpdateVmSubscription,
+    DeleteVm,
+    DeleteVmSubscription,
+    GetOperation,
+    GetOperationSubscription,
+}
+
+impl Policy {
+    /// Tokens a minute and what the bucket holds.
+    pub fn limit(self) -> (u32, u32) {
+        match self {
+            Self::FrontReads => (1_500, 250),
+            Self::FrontWrites | Self::FrontDeletes => (600, 200),
+            Self::UpdateSet | Self::UpdateVm | Self::DeleteVm => (4, 12),
+            Self::UpdateSubscription
+            | Self::Actions
+            | Self::UpdateVmSubscription
+            | Self::DeleteVmSubscription => (500, 1_500),
+            Self::LowCostGetSet | Self::GetVm => (12, 36),
+            Self::LowCostGetSubscription => (800, 2_400),
+            Self::HighCostGetSet => (10, 30),
+            Self::HighCostGetSubscription => (360, 1_080),
+            Self::VmViews => (10_000, 30_000),
+            Self::BatchedVms | Self::GetVmSubscription => (2_000, 6_000),
+            Self::GetOperation => (15, 45),
+            Self::GetOperationSubscription => (5_000, 15_000),
+        }
+    }
+
+    /// As in `x-ms-ratelimit-remaining-resource`, or the end of the front door's header.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FrontReads => "subscription-reads",
+            Self::FrontWrites => "subscription-writes",
+            Self::FrontDeletes => "subscription-deletes",
+            Self::UpdateSet => "UpdateVMScaleSetResource",
+            Self::UpdateSubscription => "UpdateVMScaleSetSubscriptionMaximum",
+            Self::LowCostGetSet => "LowCostGetVMScaleSetResource",
+            Self::LowCostGetSubscription => "LowCostGetVMScaleSetSubscriptionMaximum",
+            Self::HighCostGetSet => "HighCostGetVMScaleSetResource",
+            Self::HighCostGetSubscription => "HighCostGetVMScaleSetSubscriptionMaximum",
+            Self::VmViews => "VMScaleSetVMViewsSubscriptionMaximum",
+            Self::Actions => "VMScaleSetActionsSubscriptionMaximum",
+            Self::BatchedVms => "VMScaleSetBatchedVMRequestsSubscriptionMaximum",
+            Self::GetVm => "GetVMScaleSetVMResource",
+            Self::GetVmSubscription => "GetVMScaleSetVMSubscriptionMaximum",
+            Self::UpdateVm => "UpdateVMScaleSetVMResource",
+            Self::UpdateVmSubscription => "UpdateVMScaleSetVMSubscriptionMaximum",
+            Self::DeleteVm => "DeleteVMScaleSetVMResource",
+            Self::DeleteVmSubscription => "DeleteVMScaleSetVMSubscriptionMaximum",
+            Self::GetOperation => "GetOperationResource",
+            Self::GetOperationSubscription => "GetOperationSubscriptionMaximum",
+        }
+    }
+
+    pub fn is_front_door(self) -> bool {
+        matches!(self, Self::FrontReads | Self::FrontWrites | Self::FrontDeletes)
+    }
+}
+
+/// Refills are sums of fractions: a token short by less than this is there.
+const ROUNDING: f64 = 1e-6;
+
+/// A policy, the resource it is counted for (0: the subscription), and what a call costs there.
+pub(super) type Charge = (Policy, u64, u32);
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Buckets(BTreeMap<(Policy, u64), Bucket>);
+
+#[derive(Debug, Clone)]
+struct Bucket {
+    level: f64,
+    at: Ms,
+}
+
+impl Buckets {
+    /// All charges or none; the refusal names the policy and the whole seconds to wait.
+    pub fn take(
+        &mut self,
+        charges: &[Charge],
+        now: Ms,
+        by_minute: bool,
+    ) -> Result<Vec<(Policy, u32)>, (Policy, u32)> {
+        for &(policy, scope, cost) in charges {
+            let (a_minute, holds) = policy.limit();
+            let cost = f64::from(cost.min(holds));
+            let level = self.refill(policy, scope, now, by_minute).level;
+            if level + ROUNDING < cost {
+                let missing = (cost - level) / f64::from(a_minute) * 60.0;
+                let wait =
+                    if by_minute { 60.0 - (now.rem_euclid(MINUTE) as f64) / 1e3 } else { 0.0 };
+                return Err((policy, missing.max(wait).ceil().max(1.0) as u32));
+            }
+        }
+        let take = |&(policy, scope, cost): &Charge| {
+            let bucket = self.refill(policy, scope, now, by_minute);
+            bucket.level = (bucket.level - f64::from(cost)).max(0.0);
+            (policy, bucket.level as u32)
+        };
+        Ok(charges.iter().map(take).collect())
+    }
+
+    /// Somebody else of the same subscription used it up.
+    pub fn drain(&mut self, policy: Policy, scope: u64, now: Ms) {
+        self.0.insert((policy, scope), Bucket { level: 0.0, at: now });
+    }
+
+    fn refill(&mut self, policy: Policy, scope: u64, now: Ms, by_minute: bool) -> &mut Bucket {
+        let (a_minute, holds) = policy.limit();
+        let full = Bucket { level: f64::from(holds), at: now };
+        let bucket = self.0.entry((policy, scope)).or_insert(full);
+        let minutes = if by_minute {
+            (now.div_euclid(MINUTE) - bucket.at.div_euclid(MINUTE)) as f64
+        } else {
+            (now - bucket.at) as f64 / MINUTE as f64
+        };
+        bucket.level = (bucket.level + minutes * f64::from(a_minute)).min(f64::from(holds));
+        bucket.at = now;
+        bucket
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::spec::SECOND;
+
+    #[test]
+    fn a_set_is_listed_thirty_times_and_then_ten_times_a_minute() {
+        let mut buckets = Buckets::default();
+        let list = [(Policy::HighCostGetSet, 1, 1)];
+        for _ in 0..30 {
+            assert!(buckets.take(&list, 0, false).is_ok());
+        }
+        assert_eq!(buckets.take(&list, 0, false), Err((Policy::HighCostGetSet, 6)));
+        assert!(buckets.take(&[(Policy::HighCostGetSet, 2, 1)], 0, false).is_ok(), "another set");
+        assert!(buckets.take(&list, 5 * SECOND, false).is_err(), "too early");
+        assert!(buckets.take(&list, 6 * SECOND, false).is_ok());
+    }
+
+    #[test]
+    fn tokens_may_come_back_by_the_minute() {
+        let mut buckets = Buckets::default();
+        buckets.drain(Policy::UpdateSet, 1, 10 * SECOND);
+        let write = [(Policy::UpdateSet, 1, 1)];
+        assert_eq!(buckets.take(&write, 30 * SECOND, true), Err((Policy::UpdateSet, 30)));
+        assert!(buckets.take(&write, 60 * SECOND, true).is_ok());
+    }
+
+    #[test]
+    fn a_refused_call_takes_nothing() {
+        let mut buckets = Buckets::default();
+        buckets.drain(Policy::UpdateSet, 1, 0);
+        let both = [(Policy::FrontWrites, 0, 1), (Policy::UpdateSet, 1, 1)];
+        assert!(buckets.take(&both, 0, false).is_err());
+        assert_eq!(
+            buckets.take(&[(Policy::FrontWrites, 0, 1)], 0, false),
+            Ok(vec![(Policy::FrontWrites, 199)])
+        );
+    }
+}

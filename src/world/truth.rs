@@ -1,0 +1,99 @@
+//! What is really there, for judges. No caller of a real cloud ever sees this.
+
+use std::sync::Arc;
+
+use super::World;
+use super::instance::{Guest, Instance, Power, Provisioning};
+use super::spec::{InstanceId, Model, Ms, OpId, Protection, SetId, VmId, Zone};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrueSet {
+    /// The goal Azure works towards, whatever reads show.
+    pub capacity: u32,
+    pub shown_capacity: u32,
+    pub model: Arc<Model>,
+    pub model_no: u32,
+    pub etag: u64,
+    pub running: Vec<OpId>,
+    /// VMs over the asked number, of raises under way.
+    pub extras: u32,
+    pub instances: Vec<TrueInstance>,
+}
+
+impl TrueSet {
+    /// VMs that are not on their way out.
+    pub fn active(&self) -> usize {
+        self.instances.iter().filter(|i| i.provisioning != Provisioning::Deleting).count()
+    }
+
+    pub fn ready(&self) -> usize {
+        self.instances.iter().filter(|i| i.is_ready()).count()
+    }
+
+    pub fn outdated(&self) -> usize {
+        self.instances.iter().filter(|i| !i.installed.same_vm(&self.model)).count()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrueInstance {
+    pub id: InstanceId,
+    pub vm: VmId,
+    pub zone: Option<Zone>,
+    pub created: Ms,
+    pub model_no: u32,
+    pub installed: Arc<Model>,
+    pub exact_image: Arc<str>,
+    pub provisioning: Provisioning,
+    pub power: Power,
+    pub guest: Guest,
+    pub guest_since: Ms,
+    pub protection: Option<Protection>,
+    pub evicting: bool,
+}
+
+impl TrueInstance {
+    /// Running, and what runs in it serves.
+    pub fn is_ready(&self) -> bool {
+        self.power == Power::Running && self.guest == Guest::Ready
+    }
+}
+
+impl World {
+    pub fn truth(&self, set: SetId) -> Option<TrueSet> {
+        let it = self.sets.get(&set)?;
+        Some(TrueSet {
+            capacity: it.goal,
+            shown_capacity: it.shown(&self.settings.switches),
+            model: Arc::clone(&it.model),
+            model_no: it.model_no,
+            etag: it.etag,
+            running: it.running.clone(),
+            extras: self.extras(set),
+            instances: it.instances.values().map(true_instance).collect(),
+        })
+    }
+
+    /// One VM, wherever lists hide it.
+    pub fn true_instance(&self, set: SetId, id: &InstanceId) -> Option<TrueInstance> {
+        self.sets.get(&set)?.find(id).map(true_instance)
+    }
+}
+
+fn true_instance(i: &Instance) -> TrueInstance {
+    TrueInstance {
+        id: i.id.clone(),
+        vm: i.vm,
+        zone: i.zone,
+        created: i.created,
+        model_no: i.model_no,
+        installed: Arc::clone(&i.installed),
+        exact_image: Arc::clone(&i.exact_image),
+        provisioning: i.state,
+        power: i.power,
+        guest: i.guest,
+        guest_since: i.guest_since,
+        protection: i.protection,
+        evicting: i.evicting,
+    }
+}

@@ -1,0 +1,388 @@
+//! Writes: what callers may ask of a set, its VMs and its policies.
+//!
+//! Each door passes the gate (throttles, faults, doubt) and then the same inner function that people's deeds use.
+
+use std::sync::Arc;
+
+use super::World;
+use super::answer::{Accepted, Answer, Refusal};
+use super::events::{By, Change, What};
+use super::gate::Call;
+use super::operation::OpKind;
+use super::set::{MODEL_LIMIT, Set};
+use super::spec::{InstanceId, ModelPatch, Native, OpId, Orchestration, Protection, SetId};
+use super::throttle::{Charge, Policy};
+
+impl World {
+    /// Absolute: lower than now deletes VMs that Azure picks.
+    pub fn patch_capacity(
+        &mut self,
+        set: SetId,
+        to: u32,
+        if_match: Option<&str>,
+    ) -> Answer<Accepted> {
+        self.write(Call::PatchCapacity, set, &patch_cost(set), |world| {
+            world.write_capacity(set, to, if_match, By::Caller)
+        })
+    }
+
+    pub fn patch_model(
+        &mut self,
+        set: SetId,
+        patch: &ModelPatch,
+        if_match: Option<&str>,
+    ) -> Answer<Accepted> {
+        self.write(Call::PatchModel, set, &patch_cost(set), |world| {
+            world.write_model(set, patch, if_match, By::Caller)
+        })
+    }
+
+    /// Upgrade policy, repairs, over-provisioning and the like.
+    pub fn patch_native(
+        &mut self,
+        set: SetId,
+        native: &Native,
+        if_match: Option<&str>,
+    ) -> Answer<Accepted> {
+        self.write(Call::PatchNative, set, &patch_cost(set), |world| {
+            world.write_native(set, native, if_match, By::Caller)
+        })
+    }
+
+    /// POST delete: one stale or protected id refuses the whole batch.
+    pub fn delete_instances(
+        &mut self,
+        set: SetId,
+        ids: &[InstanceId],
+        force: bool,
+    ) -> Answer<Accepted> {
+        self.write(Call::DeleteInstances, set, &batch_cost(ids), |world| {
+            world.write_delete(set, ids, force, By::Caller)
+        })
+    }
+
+    /// DELETE of one VM, which no protection stops. `None`: it was gone already (204).
+    pub fn delete_instance(
+        &mut self,
+        set: SetId,
+        id: &InstanceId,
+        force: bool,
+    ) -> Answer<Option<Accepted>> {
+        let cost = [
+            (Policy::FrontDeletes, 0, 1),
+            (Policy::DeleteVm, self.scope(set, id), 1),
+            (Policy::DeleteVmSubscription, 0, 1),
+        ];
+        let gate = self.enter(Call::DeleteInstance, &cost)?;
+        let done = self.write_delete_one(set, id, force, By::Caller);
+        let done = done.map(|op| op.map(|op| self.accepted(set, op)));
+        self.leave(Call::DeleteInstance, gate, done)
+    }
+
+    /// To the set's model in place: all but custom data.
+    pub fn manual_upgrade(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
+        self.change(Call::Upgrade, set, ids, Change::Upgrade)
+    }
+
+    pub fn reimage(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
+        self.change(Call::Reimage, set, ids, Change::Reimage)
+    }
+
+    pub fn start(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
+        self.change(Call::Power, set, ids, Change::Start)
+    }
+
+    pub fn restart(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
+        self.change(Call::Power, set, ids, Change::Restart)
+    }
+
+    pub fn power_off(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
+        self.change(Call::Power, set, ids, Change::PowerOff)
+    }
+
+    pub fn deallocate(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
+        self.change(Call::Power, set, ids, Change::Deallocate)
+    }
+
+    pub fn set_protection(
+        &mut self,
+        set: SetId,
+        id: &InstanceId,
+        protection: Protection,
+    ) -> Answer<Accepted> {
+        let cost = [
+            (Policy::FrontWrites, 0, 1),
+            (Policy::UpdateVm, self.scope(set, id), 1),
+            (Policy::UpdateVmSubscription, 0, 1),
+        ];
+        self.write(Call::Protect, set, &cost, |world| {
+            world.write_protection(set, id, protection, By::Caller)
+        })
+    }
+
+    fn change(
+        &mut self,
+        call: Call,
+        set: SetId,
+        ids: &[InstanceId],
+        change: Change,
+    ) -> Answer<Accepted> {
+        self.write(call, set, &batch_cost(ids), |world| {
+            world.write_change(set, ids, change, By::Caller)
+        })
+    }
+
+    fn write(
+        &mut self,
+        call: Call,
+        set: SetId,
+        cost: &[Charge],
+        inner: impl FnOnce(&mut Self) -> Result<OpId, Refusal>,
+    ) -> Answer<Accepted> {
+        let gate = self.enter(call, cost)?;
+        let done = inner(self).map(|op| self.accepted(set, op));
+        self.leave(call, gate, done)
+    }
+
+    fn accepted(&self, set: SetId, op: OpId) -> Accepted {
+        let etag = self.sets.get(&set).map_or_else(|| super::spec::Etag::number(0), Set::etag);
+        Accepted { op, etag, retry_after: self.settings.poll_retry_after }
+    }
+
+    fn scope(&self, set: SetId, id: &InstanceId) -> u64 {
+        self.sets.get(&set).and_then(|s| s.find(id)).map_or(u64::MAX, |i| i.key)
+    }
+
+    /// What refuses a write to the set as a whole.
+    pub(super) fn check_writable(
+        &mut self,
+        set: SetId,
+        if_match: Option<&str>,
+        by: By,
+    ) -> Result<(), Refusal> {
+        let switches = self.settings.switches;
+        let conflict = by == By::Caller && self.luck.chance(self.faults.conflict);
+        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        if by == By::Native {
+            return if it.deleting { Err(Refusal::marked_for_deletion(&it.name)) } else { Ok(()) };
+        }
+        if it.locked {
+            return Err(Refusal::locked(&it.name));
+        }
+        if it.deleting {
+            return Err(Refusal::marked_for_deletion(&it.name));
+        }
+        if let Some(given) = if_match
+            && given != "*"
+            && given != &*it.etag().0
+        {
+            return Err(Refusal::etag(given, &it.etag()));
+        }
+        if it.rolling.is_some() && switches.rolling_refuses_writes {
+            return Err(Refusal::rolling(&it.name));
+        }
+        if conflict || (switches.busy_refused && !it.running.is_empty()) {
+            return Err(Refusal::conflict());
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_model(
+        &mut self,
+        set: SetId,
+        patch: &ModelPatch,
+        if_match: Option<&str>,
+        by: By,
+    ) -> Result<OpId, Refusal> {
+        self.check_writable(set, if_match, by)?;
+        let switches = self.settings.switches;
+        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        let new = patch.apply(&it.model);
+        let (same, same_vm) = (new == *it.model, new.same_vm(&it.model));
+        let flips = !same_vm
+            || (same && switches.same_model_flips_flag)
+            || (!same && switches.tags_flip_flag);
+        if flips && it.at_model_limit() {
+            return Err(Refusal::model_limit(&it.name, MODEL_LIMIT));
+        }
+        let (from, to) = (it.model.print(), new.print());
+        let op = self.start_op(set, OpKind::PatchSet, by);
+        if let Some(it) = self.sets.get_mut(&set) {
+            it.model = Arc::new(new);
+            it.model_no += u32::from(flips);
+            it.etag += u64::from(!same || switches.etag_moves_on_same_write);
+        }
+        if !same {
+            self.log(set, What::ModelWritten { by, from, to });
+        }
+        if flips {
+            self.model_changed(set, op);
+        }
+        Ok(op)
+    }
+
+    pub(super) fn write_native(
+        &mut self,
+        set: SetId,
+        native: &Native,
+        if_match: Option<&str>,
+        by: By,
+    ) -> Result<OpId, Refusal> {
+        self.check_writable(set, if_match, by)?;
+        let op = self.start_op(set, OpKind::PatchSet, by);
+        if let Some(it) = self.sets.get_mut(&set) {
+            it.native = Arc::new(native.clone());
+            it.etag += 1;
+        }
+        self.arm_native(set);
+        Ok(op)
+    }
+
+    /// Ids that may be touched by a set-level action; others refuse the batch or are left out.
+    fn batch(&self, set: SetId, ids: &[InstanceId]) -> Result<Vec<u64>, Refusal> {
+        let switches = &self.settings.switches;
+        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        if ids.is_empty() && switches.empty_batch_refused {
+            return Err(Refusal::no_ids());
+        }
+        let mut keys = Vec::with_capacity(ids.len());
+        let mut protected = Vec::new();
+        for id in ids {
+            match it.find(id) {
+                None if switches.stale_id_refuses_batch => return Err(Refusal::stale_id(id)),
+                None => {}
+                Some(instance) if instance.is_protected_from_set() => protected.push(id.clone()),
+                Some(instance) if keys.contains(&instance.key) => {}
+                Some(instance) => keys.push(instance.key),
+            }
+        }
+        if protected.is_empty() { Ok(keys) } else { Err(Refusal::protected(&protected)) }
+    }
+
+    pub(super) fn write_delete(
+        &mut self,
+        set: SetId,
+        ids: &[InstanceId],
+        force: bool,
+        by: By,
+    ) -> Result<OpId, Refusal> {
+        self.check_writable(set, None, by)?;
+        let keys = self.batch(set, ids)?;
+        let switches = self.settings.switches;
+        let Some(it) = self.sets.get_mut(&set) else { return Err(Refusal::no_set(set)) };
+        if force && it.force_delete_refused {
+            return Err(Refusal::force_refused());
+        }
+        it.etag += u64::from(switches.etag_moves_on_delete && !keys.is_empty());
+        let op = self.start_op(set, OpKind::DeleteInstances, by);
+        self.delete_all(set, &keys, Some(op), by, (force, true));
+        Ok(op)
+    }
+
+    /// With one line in the log for what it does to the capacity.
+    pub(super) fn delete_all(
+        &mut self,
+        set: SetId,
+        keys: &[u64],
+        op: Option<OpId>,
+        by: By,
+        (force, lowers): (bool, bool),
+    ) {
+        let goal = |world: &Self| world.sets.get(&set).map_or(0, |s| s.goal);
+        let from = goal(self);
+        for key in keys {
+            self.begin_delete(set, *key, op, by, force, lowers);
+        }
+        let to = goal(self);
+        if from != to {
+            self.log(set, What::CapacityWritten { by, from, to });
+        }
+    }
+
+    pub(super) fn write_delete_one(
+        &mut self,
+        set: SetId,
+        id: &InstanceId,
+        force: bool,
+        by: By,
+    ) -> Result<Option<OpId>, Refusal> {
+        self.check_writable(set, None, by)?;
+        let switches = self.settings.switches;
+        let Some(it) = self.sets.get_mut(&set) else { return Err(Refusal::no_set(set)) };
+        let Some(key) = it.by_id.get(id).copied() else {
+            let gone = switches.gone_delete_succeeds;
+            return if gone { Ok(None) } else { Err(Refusal::vm_not_found()) };
+        };
+        if force && it.force_delete_refused {
+            return Err(Refusal::force_refused());
+        }
+        let lowers =
+            it.orchestration == Orchestration::Uniform || switches.flexible_vm_delete_lowers;
+        it.etag += u64::from(switches.etag_moves_on_delete && lowers);
+        let op = self.start_op(set, OpKind::OneInstance, by);
+        self.delete_all(set, &[key], Some(op), by, (force, lowers));
+        Ok(Some(op))
+    }
+
+    pub(super) fn write_change(
+        &mut self,
+        set: SetId,
+        ids: &[InstanceId],
+        change: Change,
+        by: By,
+    ) -> Result<OpId, Refusal> {
+        self.check_writable(set, None, by)?;
+        let keys = self.batch(set, ids)?;
+        let leaving = self.sets.get(&set).and_then(|it| {
+            keys.iter().filter_map(|key| it.instances.get(key)).find(|i| i.is_deleting())
+        });
+        if let Some(instance) = leaving {
+            return Err(Refusal::vm_marked_for_deletion(&instance.id));
+        }
+        let op = self.start_op(set, OpKind::Change(change), by);
+        for key in keys {
+            self.begin_change(set, key, Some(op), (change, by), false);
+        }
+        Ok(op)
+    }
+
+    pub(super) fn write_protection(
+        &mut self,
+        set: SetId,
+        id: &InstanceId,
+        protection: Protection,
+        by: By,
+    ) -> Result<OpId, Refusal> {
+        if protection.set_actions && !protection.scale_in {
+            return Err(Refusal::protection_conflict());
+        }
+        self.check_writable(set, None, by)?;
+        let flips = self.settings.switches.protection_write_flips_flag;
+        let Some(it) = self.sets.get_mut(&set) else { return Err(Refusal::no_set(set)) };
+        let current = it.model_no;
+        let Some(key) = it.by_id.get(id).copied() else { return Err(Refusal::vm_not_found()) };
+        let Some(instance) = it.instances.get_mut(&key) else {
+            return Err(Refusal::vm_not_found());
+        };
+        instance.protection = Some(protection);
+        if flips {
+            instance.customised = true;
+            instance.flag_lies = instance.model_no == current;
+        }
+        Ok(self.start_op(set, OpKind::OneInstance, by))
+    }
+}
+
+fn patch_cost(set: SetId) -> [Charge; 3] {
+    [
+        (Policy::FrontWrites, 0, 1),
+        (Policy::UpdateSet, u64::from(set.0), 1),
+        (Policy::UpdateSubscription, 0, 1),
+    ]
+}
+
+/// One token a VM.
+fn batch_cost(ids: &[InstanceId]) -> [Charge; 3] {
+    let vms = (ids.len() as u32).max(1);
+    [(Policy::FrontWrites, 0, 1), (Policy::Actions, 0, 1), (Policy::BatchedVms, 0, vms)]
+}

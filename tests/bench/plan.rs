@@ -1,0 +1,183 @@
+//! How long a turn of the planner takes, how it grows, and how much memory a machine record needs.
+//!
+//! Ratios are taken within one run, since machines differ and are noisy: `cargo bench --bench plan`.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use poolkeeper::judge;
+use poolkeeper::model::ids::{
+    Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
+};
+use poolkeeper::model::inventory::{Orchestration, SetSeen};
+use poolkeeper::model::machine::{Condition, Machine};
+use poolkeeper::model::plan::{Facts, Input};
+use poolkeeper::model::policy::{Draft, Policy};
+use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::rollout::PoolState;
+use poolkeeper::model::time::{Span, Time};
+use poolkeeper::plan::plan;
+
+const NOW: Time = Time::from_millis(1_772_366_400_000);
+
+fn policy(count: u32) -> Policy {
+    let mut draft = Draft::with_defaults(PoolName::new("bench"), ScaleSetId::new("/bench"));
+    draft.count = count;
+    draft.rollout.max_surge = Quantity::parse("25%").unwrap();
+    draft.rollout.ramp = None;
+    Policy::build(draft).unwrap()
+}
+
+/// A pool in the middle of a rollout: a quarter new, a few booting, the rest outdated.
+fn machines(count: usize) -> Vec<Machine> {
+    let zones = ["1", "2", "3"].map(Zone::new);
+    let revisions = ["v1:aaaaaaaaaaaaaaaa", "v1:bbbbbbbbbbbbbbbb"].map(Revision::new);
+    (0..count)
+        .map(|n| {
+            let vm = VmId::new(format!("{n:08x}-0000-4000-8000-{:012x}", n * 7919));
+            let created = NOW.minus(Span::days(30)).plus(Span::seconds(n as i64));
+            let young = n % 50 == 0;
+            let condition = if young { Condition::Provisioning } else { Condition::Ready };
+            let mut machine =
+                Machine::new(InstanceId::new(n.to_string()), Some(vm), created, condition);
+            if young {
+                machine.imaged = NOW.minus(Span::minutes(1));
+            }
+            machine.zone = Some(zones[n % 3].clone());
+            machine.revision = Some(revisions[usize::from(n % 4 == 0)].clone());
+            machine.node = Some(NodeName::new(format!("pool-web-{n:06}")));
+            machine
+        })
+        .collect()
+}
+
+fn set(count: usize) -> SetSeen {
+    SetSeen {
+        revision: Revision::new("v1:bbbbbbbbbbbbbbbb"),
+        capacity: count as u32,
+        etag: Some(Etag::new("7")),
+        orchestration: Orchestration::Uniform,
+        zones: ["1", "2", "3"].map(Zone::new).to_vec(),
+        read_at: NOW.minus(Span::seconds(2)),
+        complete: true,
+        busy: None,
+        natives: Vec::new(),
+        vm_size: None,
+        model: None,
+    }
+}
+
+struct Case {
+    policy: Policy,
+    set: SetSeen,
+    machines: Vec<Machine>,
+    facts: Facts,
+    state: PoolState,
+}
+
+impl Case {
+    fn of(count: usize) -> Self {
+        let mut case = Case {
+            policy: policy(count as u32),
+            set: set(count),
+            machines: machines(count),
+            facts: Facts::default(),
+            state: PoolState::default(),
+        };
+        let planned = plan(&case.input(None)).unwrap();
+        case.state = planned.state;
+        case
+    }
+
+    fn input<'a>(&'a self, state: Option<&'a PoolState>) -> Input<'a> {
+        Input {
+            now: NOW,
+            seed: 0,
+            policy: &self.policy,
+            set: &self.set,
+            machines: &self.machines,
+            open: &[],
+            asks: &[],
+            facts: &self.facts,
+            state,
+        }
+    }
+}
+
+fn planner(c: &mut Criterion) {
+    let mut group = c.benchmark_group("planner turn");
+    for count in [100, 1_000, 10_000, 100_000] {
+        let case = Case::of(count);
+        if count >= 10_000 {
+            group.sample_size(10);
+        }
+        group.bench_function(format!("{count} machines"), |b| {
+            b.iter(|| black_box(plan(&case.input(Some(&case.state))).unwrap()));
+        });
+    }
+    group.finish();
+}
+
+/// The median time of `work` over many runs.
+#[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
+fn median(runs: usize, mut work: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..runs)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[runs / 2]
+}
+
+/// The judge against the planner on the same turn, and the planner against itself at other sizes.
+fn ratios(_: &mut Criterion) {
+    let turn = |case: &Case| plan(&case.input(Some(&case.state))).unwrap();
+    let one = Case::of(1_000);
+    let planned = turn(&one);
+    let planner = median(2_001, || drop(black_box(turn(&one))));
+    let judged = median(2_001, || {
+        let case = judge::Case {
+            now: NOW,
+            policy: &one.policy,
+            set: &one.set,
+            machines: &one.machines,
+            journal: &[],
+            planned: &planned,
+            before: Some(&one.state),
+            facts: &one.facts,
+        };
+        assert!(black_box(judge::before(&case)).is_empty());
+    });
+    println!(
+        "1,000 machines, {} actions: planner {planner:?}, judge {judged:?}, judge/planner {:.2}",
+        planned.actions.len(),
+        judged.as_secs_f64() / planner.as_secs_f64()
+    );
+    let many = Case::of(100_000);
+    let large = median(11, || drop(black_box(turn(&many))));
+    println!(
+        "100,000 machines: {large:?}, per machine {:.2} of 1,000 machines'",
+        large.as_secs_f64() / planner.as_secs_f64() / 100.0
+    );
+}
+
+/// Bytes of one record with what it points to; shared names are counted once and left out.
+fn record(_: &mut Criterion) {
+    let heap = |text: usize| text.div_ceil(16) * 16 + 16;
+    let machine = &machines(1)[0];
+    let own = std::mem::size_of::<Machine>();
+    let pointed = heap(machine.id.as_str().len())
+        + heap(machine.vm.as_ref().map_or(0, |vm| vm.as_str().len()))
+        + heap(machine.node.as_ref().map_or(0, |node| node.as_str().len()));
+    println!(
+        "a machine record: {own} bytes and {pointed} on the heap, {} in all (at most 300)",
+        own + pointed
+    );
+}
+
+criterion_group!(benches, planner, ratios, record);
+criterion_main!(benches);
