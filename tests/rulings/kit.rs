@@ -121,12 +121,8 @@ impl Pool {
             // Older ones were born earlier; nobody a whole hour ago exactly.
             let age = Span::hours(if old { 50 } else { 5 }).plus(Span::minutes(60 - at as i64));
             let vm = VmId::new(format!("vm-{id}"));
-            let mut machine = Machine::new(
-                InstanceId::new(id),
-                Some(vm),
-                self.now.minus(age),
-                Condition::Ready,
-            );
+            let mut machine =
+                Machine::new(InstanceId::new(id), Some(vm), self.now.minus(age), Condition::Ready);
             machine.revision = Some(rev(if old { "r1" } else { "r2" }));
             machine.since = self.now.minus(Span::hours(1));
             shape(&mut machine, at);
@@ -288,11 +284,7 @@ impl Pool {
         let at = self.now.minus(ended_ago);
         let accepted = (outcome == Outcome::Done).then(|| at.minus(Span::minutes(1)));
         let action = raise_action(from, to, &self.set);
-        self.entry(
-            action,
-            ended_ago.plus(Span::minutes(1)),
-            Phase::Ended { at, accepted, outcome },
-        )
+        self.entry(action, ended_ago.plus(Span::minutes(1)), Phase::Ended { at, accepted, outcome })
     }
 
     pub fn targets(&self, ids: &[&str], because: Because) -> Vec<Target> {

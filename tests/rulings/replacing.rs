@@ -66,12 +66,8 @@ fn while_a_rollout_is_open_surge_is_no_surplus() {
 #[test]
 fn slots_bind_only_the_start_of_replacing() {
     // Growth and lost machines come at once, whatever the slots, the ramp and a checkpoint say.
-    let checkpoint = Checkpoint {
-        at: Quantity::of(1),
-        soak: Span::hours(9),
-        approval: true,
-        gates: Vec::new(),
-    };
+    let checkpoint =
+        Checkpoint { at: Quantity::of(1), soak: Span::hours(9), approval: true, gates: Vec::new() };
     let grows = Pool::new(50, "1", "0").old_ready(10).policy(|d| {
         d.rollout.ramp = Some(Ramp { first: 1, factor: 2 });
         d.rollout.checkpoints = vec![checkpoint.clone()];
