@@ -3,7 +3,7 @@
 use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::inventory::{Native, Orchestration};
-use crate::model::journal::{Outcome, Refusal};
+use crate::model::journal::{Entry, Outcome, Refusal};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
 use crate::model::rollout::{BackOff, PoolState, Stage};
@@ -45,7 +45,10 @@ impl Wish {
 /// Learn what was refused since the last turn, and forget what was delivered.
 pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Count) {
     let available = count.ready.max(0) as u32;
-    for entry in input.open.iter().filter(|entry| entry.verb() == Verb::Raise) {
+    let mut raises: Vec<&Entry> =
+        input.open.iter().filter(|entry| entry.verb() == Verb::Raise).collect();
+    raises.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
+    for entry in raises {
         match entry.outcome() {
             // Overtaken by a newer request, often our own delete: no word of the cloud against it.
             Some((_, Outcome::Refused(refused))) if refused.refusal == Refusal::Preempted => {}
@@ -289,7 +292,9 @@ fn within_quota(input: &Input, create: i64, holds: &mut Holds) -> i64 {
 
 /// A scale set has one model: while it is not proven, what is lost comes up on it only where the floor needs it.
 fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &mut Holds) -> i64 {
-    let replace = replace_on_model(input, memory, wish, holds);
+    // Nothing is replaced on a revision that was given up, so what is lost is all that is wished for.
+    let replace =
+        if is_abandoned(input, memory) { 0 } else { replace_on_model(input, memory, wish, holds) };
     if wish.fill <= replace || !is_unproven(input, memory) {
         return wish.fill.max(replace);
     }
@@ -339,18 +344,25 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut H
 }
 
 /// The revision in the model failed, or never had an available machine, and a better one is known.
-fn is_unproven(input: &Input, memory: &PoolState) -> bool {
+pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
-    if memory.model_accepted.as_ref() == Some(here) {
-        return false;
-    }
-    let better = memory.good.iter().any(|good| good != here);
-    let failed = memory.mixed
-        || memory
-            .rollout
-            .as_ref()
-            .is_some_and(|r| r.to == *here && matches!(r.stage, Stage::Failing { .. }));
     let served = memory.good.contains(here)
         || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
-    better && ((failed && memory.wanted.as_ref() != Some(here)) || failed || !served)
+    let begins = memory.rollout.is_some() && !served && knows_better(input, memory);
+    is_abandoned(input, memory) || begins
+}
+
+/// The revision in the model failed and nobody answered, or was left for a better one.
+fn is_abandoned(input: &Input, memory: &PoolState) -> bool {
+    let here = &input.set.revision;
+    let failing = memory.rollout.as_ref().is_some_and(|r| {
+        r.to == *here && r.from.as_ref() != Some(here) && matches!(r.stage, Stage::Failing { .. })
+    });
+    let left = !memory.good.contains(here) && memory.wanted.as_ref() != Some(here);
+    (failing || left) && knows_better(input, memory)
+}
+
+fn knows_better(input: &Input, memory: &PoolState) -> bool {
+    let here = &input.set.revision;
+    memory.model_accepted.as_ref() != Some(here) && memory.good.iter().any(|good| good != here)
 }

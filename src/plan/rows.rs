@@ -64,6 +64,8 @@ pub(super) enum Doing {
     AskAgain(Time),
     /// A drain or update of which nothing is known any more: back in service.
     Lost,
+    /// As lost, and what we put on its node may still be there.
+    TakeBack,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +104,11 @@ impl Row {
         &input.machines[self.index as usize]
     }
 
+    /// The cloud is at it, so it goes within its deadline.
+    pub const fn is_being_deleted(&self) -> bool {
+        matches!(self.doing, Doing::Deleting | Doing::CloudDeletes) && !self.overdue
+    }
+
     /// Never removed by us.
     pub const fn is_untouchable(&self) -> bool {
         matches!(self.kept, Kept::Person | Kept::Cloud)
@@ -123,6 +130,7 @@ pub(super) fn classify(
 ) -> (Vec<Row>, Vec<Zone>) {
     let mut order: Vec<u32> = (0..input.machines.len() as u32).collect();
     order.sort_by(|a, b| input.machines[*a as usize].listing_order(&input.machines[*b as usize]));
+    memory.tombs.sort_unstable();
     let mut zones: Vec<Zone> = Vec::new();
     let blind = blind_since(input);
     let mut rows = Vec::with_capacity(order.len());
@@ -147,6 +155,7 @@ pub(super) fn classify(
         if row.doing == Doing::Nothing && row.group != Group::Ghost {
             row.group = group(input, machine, blind);
         }
+        row.written_off &= matches!(row.group, Group::Leaving | Group::Ghost);
         row.waiting = memory
             .blocked
             .iter()
@@ -228,8 +237,9 @@ fn follow_entries(
     machine: &Machine,
     row: &mut Row,
 ) {
-    if memory.tombs.iter().any(|(key, _)| is(key, machine)) {
+    if let Some(buried) = buried(memory, machine) {
         row.group = Group::Ghost;
+        row.overdue = input.now.since(buried) >= input.policy.deletion.deadline;
         return;
     }
     let touches = journal.touches(machine);
@@ -251,11 +261,25 @@ fn follow_entries(
     match row.doing {
         Doing::Nothing => return,
         Doing::Lost if machine.lifecycle == Lifecycle::Updating => row.group = Group::Updating,
+        // Its drain is the first half of an update: the machine stays, so nothing is created for it.
+        Doing::Draining | Doing::Drained if is_updated_after(input, row) => {
+            row.group = Group::Updating;
+            return;
+        }
         _ => row.group = Group::Leaving,
     }
     let began = touches.last().map_or(machine.lifecycle_since, |touch| touch.entry.written);
     let began = if row.doing == Doing::CloudDeletes { machine.since } else { began };
     row.overdue = input.now.since(began) >= input.policy.deletion.deadline;
+}
+
+fn is_updated_after(input: &Input, row: &Row) -> bool {
+    input.policy.rollout.method == Method::Reimage && row.because == Some(Because::Outdated)
+}
+
+/// Back in service; what we put on its node is taken off again.
+const fn back(machine: &Machine) -> Doing {
+    if machine.node.is_some() { Doing::TakeBack } else { Doing::Lost }
 }
 
 fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &Touch) -> Doing {
@@ -279,7 +303,7 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
             if matches!(refused.refusal, Refusal::Forbidden | Refusal::Invalid) =>
         {
             set_aside(input, memory, machine, *at, refused.code.as_deref());
-            Doing::Lost
+            back(machine)
         }
         (Verb::Delete, Err(refused)) => {
             Doing::AskAgain(refused.retry_at.unwrap_or(at.plus(ASK_AGAIN)))
@@ -305,7 +329,8 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
 
 fn doing_without_entry(machine: &Machine) -> Doing {
     match machine.lifecycle {
-        Lifecycle::Draining | Lifecycle::Updating => Doing::Lost,
+        Lifecycle::Draining => back(machine),
+        Lifecycle::Updating => Doing::Lost,
         Lifecycle::Drained => Doing::Drained,
         Lifecycle::Deleting => Doing::AskAgain(machine.lifecycle_since.plus(ASK_AGAIN)),
         Lifecycle::InService | Lifecycle::CutOff | Lifecycle::Standby => Doing::Nothing,
@@ -317,12 +342,27 @@ fn doing_without_entry(machine: &Machine) -> Doing {
 const TOMBS: usize = 4_000;
 const TOMB_LASTS: Span = Span::hours(24);
 
+/// Tombs lie in the order of their keys, so that a thousand of them cost a machine ten comparisons.
+fn buried(memory: &PoolState, machine: &Machine) -> Option<Time> {
+    let tombs = &memory.tombs;
+    let find = |name: &str| tombs.binary_search_by(|(key, _)| key.as_str().cmp(name)).ok();
+    let at = match &machine.vm {
+        Some(vm) => find(vm.as_str()),
+        None if tombs.is_empty() => None,
+        None => find(machine.key().as_str()),
+    };
+    at.map(|at| tombs[at].1)
+}
+
 fn bury(memory: &mut PoolState, machine: &Machine, at: Time) {
     memory.tombs.retain(|(_, buried)| at.since(*buried) < TOMB_LASTS);
-    if memory.tombs.len() >= TOMBS {
-        memory.tombs.remove(0);
+    let oldest = memory.tombs.iter().enumerate().min_by_key(|(_, (_, buried))| *buried);
+    if let Some((oldest, _)) = oldest.filter(|_| memory.tombs.len() >= TOMBS) {
+        memory.tombs.remove(oldest);
     }
-    memory.tombs.push((machine.key(), at));
+    let key = machine.key();
+    let place = memory.tombs.partition_point(|(other, _)| *other < key);
+    memory.tombs.insert(place, (key, at));
     memory.blocked.retain(|blocked| !is(&blocked.key, machine));
 }
 
@@ -403,7 +443,7 @@ pub(super) fn mark(input: &Input, memory: &PoolState, reference: &Reference, row
             Kept::RevisionUnknown
         } else if on_delete {
             Kept::OnDelete
-        } else if !tried.is_empty() && tried.iter().any(|key| is(key, machine)) {
+        } else if row.group != Group::Updating && tried.iter().any(|key| is(key, machine)) {
             Kept::UpdateFailed
         } else {
             Kept::No
