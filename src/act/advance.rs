@@ -304,3 +304,6 @@ pub(super) fn drain_step(entry: &Entry, drain: &Drain) -> DrainStep {
         Drain::NotBegun => DrainStep::End(Outcome::Refused(Refused::plain(Refusal::Preempted))),
     }
 }
+
+#[cfg(test)]
+mod tests;

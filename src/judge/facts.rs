@@ -132,7 +132,7 @@ impl<'a> Scene<'a> {
             tally: Tally::default(),
             pending: pending::count(case),
         };
-        let age = Age::of(case, at);
+        let mut age = Age::of(case, at);
         for (index, machine) in (0_u32..).zip(case.machines) {
             let found = names.of(machine, |aim| {
                 if let Some(aim) = aims.get_mut(aim as usize) {
@@ -140,7 +140,7 @@ impl<'a> Scene<'a> {
                 }
             });
             let aim = found.aim.and_then(|aim| aims.get(aim as usize));
-            let look = look(machine, found, aim, case.policy, &age, at);
+            let look = look(machine, found, aim, case.policy, &mut age, at);
             scene.tally.add(machine, &look, case.policy);
             scene.looks.push(look);
         }
@@ -255,7 +255,7 @@ fn aims<'a>(case: &Case<'a>) -> Vec<Aim<'a>> {
 }
 
 fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a> {
-    let mut names = Names::default();
+    let mut names = Names::for_machines(case.machines);
     let state = &case.planned.state;
     state.tombs.iter().for_each(|(key, _)| names.key(key, TOMB));
     if let Some(before) = case.before.filter(|before| before.tombs != state.tombs) {
@@ -305,6 +305,8 @@ struct Age<'a> {
     before: Option<Time>,
     /// Disks that started before this may be counted as over age: ages are bunched.
     maybe_before: Option<Time>,
+    /// A revision that is off target, as found last: most machines share one.
+    known_off: Option<&'a Revision>,
     /// The cloud's own flag counts for machines born before this, once it counts at all.
     flag_before: Option<Time>,
 }
@@ -328,10 +330,22 @@ impl<'a> Age<'a> {
             || case.machines.iter().any(off);
         Self {
             target,
+            known_off: None,
             before: state.refresh_before.filter(|_| state.rollout.is_some()),
             maybe_before: soon.max(state.refresh_before),
             flag_before: state.advisory_before.filter(|_| !state.advisory_held && agreed),
         }
+    }
+
+    fn is_off(&mut self, revision: Option<&'a Revision>) -> bool {
+        let (Some(target), Some(has)) = (self.target, revision) else { return false };
+        if has == target {
+            return false;
+        }
+        if self.known_off != Some(has) && differs(has, target) {
+            self.known_off = Some(has);
+        }
+        self.known_off == Some(has)
     }
 }
 
@@ -347,16 +361,15 @@ pub(super) fn target<'a>(case: &Case<'a>) -> Option<&'a Revision> {
     }
 }
 
-fn look(
-    machine: &Machine,
+fn look<'a>(
+    machine: &'a Machine,
     found: Found,
     aim: Option<&Aim>,
     policy: &Policy,
-    age: &Age,
+    age: &mut Age<'a>,
     at: Time,
 ) -> Look {
-    let off = |target: &Revision| machine.revision.as_ref().is_some_and(|r| differs(r, target));
-    let off_target = age.target.is_some_and(off);
+    let off_target = age.is_off(machine.revision.as_ref());
     let named = machine.delete_request().is_some();
     let older = |limit: Option<Time>| limit.is_some_and(|limit| machine.imaged < limit);
     let believed = machine.evidence != Evidence::Advisory

@@ -38,6 +38,9 @@ mod removal;
 mod size;
 mod truth;
 
+#[cfg(test)]
+mod tests;
+
 use crate::model::ids::Key;
 use crate::model::inventory::SetSeen;
 use crate::model::journal::Entry;

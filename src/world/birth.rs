@@ -30,7 +30,13 @@ impl World {
     }
 
     /// A VM on the set's current model that does nothing yet.
-    pub(super) fn new_vm(&mut self, set: SetId, zone: Option<Zone>, by: By) -> Option<u64> {
+    pub(super) fn new_vm(
+        &mut self,
+        set: SetId,
+        zone: Option<Zone>,
+        by: By,
+        id: Option<&InstanceId>,
+    ) -> Option<u64> {
         self.next_key += 1;
         let key = self.next_key;
         let mut dice = self.dice.branch("vm").branch_number(key);
@@ -38,9 +44,10 @@ impl World {
         let (now, reused) = (self.now, self.settings.switches.ids_reused);
         let it = self.sets.get_mut(&set)?;
         let exact_image = exact(&self.published, &it.model);
+        let free = id.filter(|id| !it.by_id.contains_key(*id)).cloned();
         let instance = Instance {
             key,
-            id: next_id(it, reused, &mut dice),
+            id: free.unwrap_or_else(|| next_id(it, reused, &mut dice)),
             vm,
             zone,
             created: now,
@@ -83,17 +90,33 @@ impl World {
         by: By,
         refused: Option<&'static str>,
     ) -> Option<u64> {
-        let key = self.new_vm(set, zone, by)?;
-        let (now, faults) = (self.now, self.faults);
-        let windows = self.sets.get(&set)?.windows;
-        let times = self.settings.durations.clone();
+        let key = self.new_vm(set, zone, by, None)?;
+        let (now, faults, visible) = (self.now, self.faults, self.settings.durations.visible);
         let instance = self.vm_mut(set, key)?;
         let dice = &mut instance.dice;
         let late = dice.chance(faults.latecomer);
         instance.visible_at =
-            now + times.visible.draw(dice) + if late { minutes(dice, 2, 10) } else { 0 };
-        let takes = if windows { times.provision_windows } else { times.provision }.draw(dice);
-        let roll = dice.unit();
+            now + visible.draw(dice) + if late { minutes(dice, 2, 10) } else { 0 };
+        if refused.is_none() {
+            instance.power = Power::Starting;
+        }
+        self.provision(set, key, refused);
+        if let Some(op) = op {
+            self.wait_for(op, set, key);
+        }
+        self.arm_chaos(set);
+        Some(key)
+    }
+
+    /// Plans how and when the VM comes up.
+    pub(super) fn provision(&mut self, set: SetId, key: u64, refused: Option<&'static str>) {
+        let (now, faults) = (self.now, self.faults);
+        let times = self.settings.durations.clone();
+        let Some(it) = self.sets.get_mut(&set) else { return };
+        let spread = if it.windows { times.provision_windows } else { times.provision };
+        let Some(instance) = it.instances.get_mut(&key) else { return };
+        let takes = spread.draw(&mut instance.dice);
+        let roll = instance.dice.unit();
         let (fails, hangs) = (faults.boot_fails, faults.boot_hangs);
         let (takes, birth) = if let Some(code) = refused {
             (takes / 4, Birth::Fails(code))
@@ -106,16 +129,8 @@ impl World {
         } else {
             (takes, Birth::Fine)
         };
-        if refused.is_none() {
-            instance.power = Power::Starting;
-        }
         let turn = instance.turn;
         self.queue.push(now + takes, Due::Vm { set, key, turn, step: Step::Provisioned(birth) });
-        if let Some(op) = op {
-            self.wait_for(op, set, key);
-        }
-        self.arm_chaos(set);
-        Some(key)
     }
 
     pub(super) fn vm_step(&mut self, set: SetId, key: u64, turn: u32, step: Step) {
@@ -130,7 +145,7 @@ impl World {
             }
             Step::Gone => self.gone(set, key),
             Step::DeleteFails => {
-                self.keep_vm(set, key, Provisioning::Failed("InternalOperationError"));
+                self.delete_fails(set, key);
             }
             Step::Evict => self.evicted(set, key),
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::World;
 use super::answer::{Refusal, quota_text};
 use super::events::{By, What};
-use super::instance::Instance;
+use super::instance::{Instance, Lowers};
 use super::operation::{OpFailure, OpKind, Raise};
 use super::set::{MODEL_LIMIT, SET_LIMIT, SINGLE_PLACEMENT_LIMIT, Set};
 use super::spec::{OpId, Orchestration, ScaleIn, SetId, Zone};
@@ -24,32 +24,29 @@ impl World {
     ) -> Result<OpId, Refusal> {
         self.check_writable(set, if_match, by)?;
         let switches = self.settings.switches;
+        let extras = self.extras(set);
         let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
         let limit = if it.single_placement { SINGLE_PLACEMENT_LIMIT } else { SET_LIMIT };
         if to > limit && to > it.goal {
             return Err(Refusal::too_many(limit));
         }
-        let (from, base) = (it.goal, it.base(&switches));
-        let more = to.saturating_sub(base);
-        let mut to = to;
-        if more > 0 {
-            self.check_raise(set, more)?;
-        } else if to < base {
-            let free = it.active().filter(|i| !is_kept(i)).count() as u32;
-            let kept = it.active().count() as u32 - free;
-            if base - to > free && kept > 0 {
-                match switches.protected_floor {
-                    ProtectedFloor::Refuse => return Err(Refusal::protected_floor(kept)),
-                    ProtectedFloor::StopShort => to = base - free,
-                }
-            }
+        let (base, floor) = (it.base(&switches, extras), kept(it));
+        if to > base {
+            self.check_raise(set, to - base)?;
+        } else if to < floor.min(base) && switches.protected_floor == ProtectedFloor::Refuse {
+            return Err(Refusal::protected_floor(floor));
         }
+        let op = self.start_op(set, OpKind::PatchSet, by);
+        // The start may have ended an older operation and taken its deletes back: count again.
+        let Some(it) = self.sets.get(&set) else { return Ok(op) };
+        let (from, base) = (it.goal, it.base(&switches, extras));
+        let to = to.max(kept(it).min(base));
+        let more = to.saturating_sub(base);
         let moves = if from == to {
             switches.etag_moves_on_same_write
         } else {
             switches.etag_moves_on_capacity
         };
-        let op = self.start_op(set, OpKind::PatchSet, by);
         if let Some(it) = self.sets.get_mut(&set) {
             it.goal = to;
             it.etag += u64::from(moves);
@@ -192,10 +189,24 @@ impl World {
         None
     }
 
+    /// VMs whose delete would lower the goal at its end count as victims: the write has lowered it for them.
     fn lower(&mut self, set: SetId, fewer: u32, op: OpId, by: By) {
-        let victims = self.sets.get(&set).map(|s| victims(s, fewer)).unwrap_or_default();
-        for key in victims {
-            self.begin_delete(set, key, Some(op), by, false, false);
+        let Some(it) = self.sets.get_mut(&set) else { return };
+        let leaving = it.instances.values_mut().filter(|i| i.lowers == Lowers::AtEnd);
+        let counted = leaving.take(fewer as usize).map(|i| i.lowers = Lowers::No).count();
+        let mut fewer = fewer - counted as u32;
+        // A victim may end an over-provisioned raise, whose extras then go by themselves: they are no victims.
+        while fewer > 0 {
+            let victims = self.sets.get(&set).map(|s| victims(s, fewer)).unwrap_or_default();
+            if victims.is_empty() {
+                return;
+            }
+            for key in victims {
+                if self.vm_mut(set, key).is_some_and(|i| !i.is_deleting()) {
+                    self.begin_delete(set, key, Some(op), by, false, false);
+                    fewer -= 1;
+                }
+            }
         }
     }
 }
@@ -207,6 +218,11 @@ fn leanest(counts: &BTreeMap<Option<Zone>, u32>) -> Option<Zone> {
 
 fn is_kept(instance: &Instance) -> bool {
     instance.protection.is_some_and(|p| p.scale_in)
+}
+
+/// VMs a lowered capacity cannot take.
+fn kept(set: &Set) -> u32 {
+    set.active().filter(|i| is_kept(i)).count() as u32
 }
 
 /// Zones are kept even first; inside a zone the rule of the set decides.

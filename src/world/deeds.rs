@@ -175,7 +175,7 @@ impl World {
     pub(super) fn evict(&mut self, set: SetId, key: u64) {
         let at = self.now + self.settings.durations.eviction_notice;
         let Some(instance) = self.vm_mut(set, key) else { return };
-        if instance.evicting || instance.is_deleting() || instance.power == Power::Deallocated {
+        if instance.evicting || instance.is_deleting() || instance.power != Power::Running {
             return;
         }
         instance.evicting = true;

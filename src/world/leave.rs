@@ -63,8 +63,20 @@ impl World {
     /// Whoever waited for the VM to come up or to change waits no more; a delete under way is waited for on.
     fn parts_done_unless_deleting(&mut self, set: SetId, key: u64) {
         if self.vm_mut(set, key).is_some_and(|i| !i.is_deleting()) {
+            self.leaves_raise(set, key);
             self.parts_done(set, key, &Came::Elsewhere);
         }
+    }
+
+    /// The VM stays, Failed; a victim of a lowered capacity is tried again.
+    pub(super) fn delete_fails(&mut self, set: SetId, key: u64) {
+        let (now, times) = (self.now, self.settings.durations.delete);
+        let Some(instance) = self.vm_mut(set, key) else { return };
+        if instance.lowers != Lowers::No {
+            return self.keep_vm(set, key, Provisioning::Failed("InternalOperationError"));
+        }
+        let (takes, turn) = (times.draw(&mut instance.dice), instance.turn);
+        self.queue.push(now + takes, Due::Vm { set, key, turn, step: Step::Gone });
     }
 
     /// A delete ends without effect: the VM stays, and so does its place in the capacity.
@@ -109,6 +121,7 @@ impl World {
     /// The VM exists no more; lists may show it for a while.
     pub(super) fn remove_vm(&mut self, set: SetId, key: u64, by: By, came: &Came) {
         let (now, faults, leaves) = (self.now, self.faults, self.settings.durations.leaves_list);
+        self.leaves_raise(set, key);
         let Some(it) = self.sets.get_mut(&set) else { return };
         let goal = it.goal;
         let Some((mut instance, view)) = it.remove(key) else { return };

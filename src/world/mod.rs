@@ -224,7 +224,7 @@ impl World {
         let Some(it) = self.sets.get(&set) else { return };
         let zones = Arc::clone(&it.zones);
         let zone = spec.zone.or_else(|| zones.get(n % zones.len().max(1)).copied());
-        let Some(key) = self.new_vm(set, zone, By::Person) else { return };
+        let Some(key) = self.new_vm(set, zone, By::Person, spec.id.as_ref()) else { return };
         let created = spec.created.unwrap_or(now - AGE_AT_START + MINUTE * n as Ms);
         let number = spec.model.as_ref().map_or(0, |model| {
             models.iter().position(|m| m == model).unwrap_or_else(|| {
@@ -235,13 +235,6 @@ impl World {
         let model = models.get(number).cloned().unwrap_or_default();
         let Some(it) = self.sets.get_mut(&set) else { return };
         let Some(instance) = it.instances.get_mut(&key) else { return };
-        if let Some(id) = &spec.id
-            && !it.by_id.contains_key(id)
-        {
-            it.by_id.remove(&instance.id);
-            it.by_id.insert(id.clone(), key);
-            instance.id = id.clone();
-        }
         let was = instance.installed.cores();
         instance.vm = spec.vm.unwrap_or(instance.vm);
         instance.created = created;
@@ -252,13 +245,29 @@ impl World {
             instance.installed = Arc::new(model);
         }
         instance.protection = (spec.protection != Protection::default()).then_some(spec.protection);
-        let code = "VMExtensionProvisioningError";
-        instance.state =
-            if spec.failed { Provisioning::Failed(code) } else { Provisioning::Succeeded };
-        instance.power = if spec.failed && !spec.ready { Power::None } else { Power::Running };
-        instance.set_guest(if spec.ready { Guest::Ready } else { Guest::Sick }, created);
+        let failed = Provisioning::Failed("VMExtensionProvisioningError");
+        let (state, power, guest) = match spec.found {
+            Found::Ready | Found::Deleting => {
+                (Provisioning::Succeeded, Power::Running, Guest::Ready)
+            }
+            Found::Creating => (Provisioning::Creating, Power::Starting, Guest::Down),
+            Found::Booting => (Provisioning::Succeeded, Power::Running, Guest::Down),
+            Found::Sick => (Provisioning::Succeeded, Power::Running, Guest::Sick),
+            Found::Failed => (failed, Power::None, Guest::Down),
+            Found::FailedServing => (failed, Power::Running, Guest::Ready),
+            Found::Stopped => (Provisioning::Succeeded, Power::Stopped, Guest::Down),
+            Found::Deallocated => (Provisioning::Succeeded, Power::Deallocated, Guest::Down),
+        };
+        (instance.state, instance.power) = (state, power);
+        instance.set_guest(guest, created);
         let is = instance.installed.cores();
         self.cores_used = (self.cores_used + is).saturating_sub(was);
+        match spec.found {
+            Found::Creating => self.provision(set, key, None),
+            Found::Booting => self.boot_guest(set, key),
+            Found::Deleting => self.begin_delete(set, key, None, By::Person, false, false),
+            _ => {}
+        }
     }
 
     fn log(&mut self, set: SetId, what: What) {

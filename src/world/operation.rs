@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::World;
 use super::events::{By, Change, What};
-use super::instance::Provisioning;
+use super::instance::{Lowers, Provisioning};
 use super::queue::Due;
 use super::spec::{Guid, InstanceId, Ms, OpId, SECOND, SetId};
 use super::switches::{Preempt, PreemptedAs};
@@ -155,7 +155,10 @@ impl World {
         let keys: Vec<u64> = if undo { it.pending.iter().copied().collect() } else { Vec::new() };
         self.close_op(op, status);
         for key in keys {
-            self.keep_vm(set, key, Provisioning::Succeeded);
+            // A victim of a lowered capacity goes in any case.
+            if self.vm_mut(set, key).is_some_and(|i| i.lowers != Lowers::No) {
+                self.keep_vm(set, key, Provisioning::Succeeded);
+            }
         }
     }
 
@@ -246,6 +249,25 @@ impl World {
             }
             self.try_end_op(op);
         }
+    }
+
+    /// A failed VM of an over-provisioned raise goes away: one less to keep.
+    pub(super) fn leaves_raise(&mut self, set: SetId, key: u64) {
+        let raising = self.sets.get(&set).map(|it| it.raising.clone()).unwrap_or_default();
+        for op in raising {
+            let raise = self.ops.get_mut(&op).and_then(|op| op.raise.as_mut());
+            let Some(raise) = raise.filter(|raise| raise.failed.contains(&key)) else { continue };
+            raise.failed.retain(|failed| *failed != key);
+            raise.keep = raise.keep.saturating_sub(1);
+            self.trim_extras(op);
+            self.try_end_op(op);
+        }
+    }
+
+    /// VMs over the asked number, of raises under way.
+    pub(super) fn extras(&self, set: SetId) -> u32 {
+        let raising = self.sets.get(&set).map(|it| it.raising.iter());
+        raising.into_iter().flatten().filter_map(|op| self.ops.get(op)).map(Op::extras).sum()
     }
 
     /// Enough VMs came up: the rest of an over-provisioned raise goes away.

@@ -167,12 +167,12 @@ impl Set {
     }
 
     /// What a delta is counted from.
-    pub fn base(&self, switches: &Switches) -> u32 {
+    pub fn base(&self, switches: &Switches, extras: u32) -> u32 {
         if !switches.drift_repaired {
             return self.goal;
         }
         let counted = |i: &&Instance| !i.is_deleting() || i.lowers == Lowers::AtEnd;
-        self.instances.values().filter(counted).count() as u32
+        (self.instances.values().filter(counted).count() as u32).saturating_sub(extras)
     }
 
     pub fn find(&self, id: &InstanceId) -> Option<&Instance> {

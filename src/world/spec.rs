@@ -257,8 +257,25 @@ pub struct Autoscale {
     pub every: Ms,
 }
 
-/// One VM that is there from the start, running unless said otherwise.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How a VM is found at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Found {
+    #[default]
+    Ready,
+    Creating,
+    Booting,
+    /// Unhealthy, for good.
+    Sick,
+    Failed,
+    /// Failed by its provisioning state, and serving.
+    FailedServing,
+    Stopped,
+    Deallocated,
+    Deleting,
+}
+
+/// One VM that is there from the start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstanceSpec {
     pub id: Option<InstanceId>,
     pub vm: Option<VmId>,
@@ -266,24 +283,8 @@ pub struct InstanceSpec {
     /// The set's model where absent.
     pub model: Option<Model>,
     pub created: Option<Ms>,
-    pub ready: bool,
-    pub failed: bool,
+    pub found: Found,
     pub protection: Protection,
-}
-
-impl Default for InstanceSpec {
-    fn default() -> Self {
-        Self {
-            id: None,
-            vm: None,
-            zone: None,
-            model: None,
-            created: None,
-            ready: true,
-            failed: false,
-            protection: Protection::default(),
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -81,6 +81,9 @@ impl Policy {
     }
 }
 
+/// Refills are sums of fractions: a token short by less than this is there.
+const ROUNDING: f64 = 1e-6;
+
 /// A policy, the resource it is counted for (0: the subscription), and what a call costs there.
 pub(super) type Charge = (Policy, u64, u32);
 
@@ -105,7 +108,7 @@ impl Buckets {
             let (a_minute, holds) = policy.limit();
             let cost = f64::from(cost.min(holds));
             let level = self.refill(policy, scope, now, by_minute).level;
-            if level < cost {
+            if level + ROUNDING < cost {
                 let missing = (cost - level) / f64::from(a_minute) * 60.0;
                 let wait =
                     if by_minute { 60.0 - (now.rem_euclid(MINUTE) as f64) / 1e3 } else { 0.0 };

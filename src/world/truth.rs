@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::World;
 use super::instance::{Guest, Instance, Power, Provisioning};
-use super::operation::Op;
 use super::spec::{InstanceId, Model, Ms, OpId, Protection, SetId, VmId, Zone};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +69,7 @@ impl World {
             model_no: it.model_no,
             etag: it.etag,
             running: it.running.clone(),
-            extras: it.raising.iter().filter_map(|op| self.ops.get(op)).map(Op::extras).sum(),
+            extras: self.extras(set),
             instances: it.instances.values().map(true_instance).collect(),
         })
     }

@@ -3,9 +3,13 @@
 //! Ratios are taken within one run, since machines differ and are noisy: `cargo bench --bench plan`.
 
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use poolkeeper::model::ids::{Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone};
+use poolkeeper::judge;
+use poolkeeper::model::ids::{
+    Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
+};
 use poolkeeper::model::inventory::{Orchestration, SetSeen};
 use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::plan::{Facts, Input};
@@ -115,6 +119,52 @@ fn planner(c: &mut Criterion) {
     group.finish();
 }
 
+/// The median time of `work` over many runs.
+#[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
+fn median(runs: usize, mut work: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..runs)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[runs / 2]
+}
+
+/// The judge against the planner on the same turn, and the planner against itself at other sizes.
+fn ratios(_: &mut Criterion) {
+    let turn = |case: &Case| plan(&case.input(Some(&case.state))).unwrap();
+    let one = Case::of(1_000);
+    let planned = turn(&one);
+    let planner = median(2_001, || drop(black_box(turn(&one))));
+    let judged = median(2_001, || {
+        let case = judge::Case {
+            now: NOW,
+            policy: &one.policy,
+            set: &one.set,
+            machines: &one.machines,
+            journal: &[],
+            planned: &planned,
+            before: Some(&one.state),
+            facts: &one.facts,
+        };
+        assert!(black_box(judge::before(&case)).is_empty());
+    });
+    println!(
+        "1,000 machines, {} actions: planner {planner:?}, judge {judged:?}, judge/planner {:.2}",
+        planned.actions.len(),
+        judged.as_secs_f64() / planner.as_secs_f64()
+    );
+    let many = Case::of(100_000);
+    let large = median(11, || drop(black_box(turn(&many))));
+    println!(
+        "100,000 machines: {large:?}, per machine {:.2} of 1,000 machines'",
+        large.as_secs_f64() / planner.as_secs_f64() / 100.0
+    );
+}
+
 /// Bytes of one record with what it points to; shared names are counted once and left out.
 fn record(_: &mut Criterion) {
     let heap = |text: usize| text.div_ceil(16) * 16 + 16;
@@ -123,8 +173,11 @@ fn record(_: &mut Criterion) {
     let pointed = heap(machine.id.as_str().len())
         + heap(machine.vm.as_ref().map_or(0, |vm| vm.as_str().len()))
         + heap(machine.node.as_ref().map_or(0, |node| node.as_str().len()));
-    println!("a machine record: {own} bytes and {pointed} on the heap, {} in all (at most 300)", own + pointed);
+    println!(
+        "a machine record: {own} bytes and {pointed} on the heap, {} in all (at most 300)",
+        own + pointed
+    );
 }
 
-criterion_group!(benches, planner, record);
+criterion_group!(benches, planner, ratios, record);
 criterion_main!(benches);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use poolkeeper::judge;
 use poolkeeper::model::action::Action;
 use poolkeeper::model::budget::HoldReason;
 use poolkeeper::model::ids::{Etag, PoolName, Revision, ScaleSetId};
@@ -85,7 +86,7 @@ impl Case {
         KINDS.iter().flat_map(of).collect()
     }
 
-    fn decide(&self, state: &State) -> (Planned, Turn) {
+    fn decide(&self, state: &State) -> (Planned, Turn, Vec<judge::Note>) {
         let machines = self.machines(state);
         let leaving = state.of(Kind::OldLeaving) + state.of(Kind::NewLeaving);
         let capacity = state.total() - if self.setting.late_capacity { 0 } else { leaving };
@@ -118,7 +119,18 @@ impl Case {
         };
         let planned = plan(&input).unwrap_or_else(|bug| panic!("{bug} in {}", state.show()));
         let turn = self.counted(state, &planned);
-        (planned, turn)
+        let case = judge::Case {
+            now: NOW,
+            policy: &self.policy,
+            set: &set,
+            machines: &machines,
+            journal: &[],
+            planned: &planned,
+            before: Some(&memory),
+            facts: &facts,
+        };
+        let notes = judge::before(&case);
+        (planned, turn, notes)
     }
 
     fn counted(&self, state: &State, planned: &Planned) -> Turn {
@@ -204,10 +216,13 @@ pub fn explore(states: &[State], setting: Setting, d: u8, s: u8, u: u8) -> Found
         if graph.contains_key(&state) {
             continue;
         }
-        let (planned, turn) = case.decide(&state);
+        let (planned, turn, notes) = case.decide(&state);
         let place = format!("D{d} S{s} U{u} {}: {} -> {turn:?}", setting.name, state.show());
         for law in broken(&state, &case.limits, &turn, setting.paused) {
             found.broken.push(format!("{law}: {place}"));
+        }
+        for note in notes {
+            found.broken.push(format!("law {} ({}): {place}", note.law, note.say));
         }
         let mut next: Vec<State> = CALM
             .iter()

@@ -1,1 +1,87 @@
+//! Each behaviour of the cloud by name, both answers of each switch, and properties over random calls.
 
+mod capacity;
+mod changes;
+mod faults;
+mod natives;
+mod operations;
+mod properties;
+mod reads;
+
+use super::*;
+
+const START: Ms = 1_700_000_000_000;
+
+fn world() -> World {
+    World::new(7, START, Settings::default())
+}
+
+fn switched(flip: impl FnOnce(&mut Switches)) -> World {
+    let mut settings = Settings::default();
+    flip(&mut settings.switches);
+    World::new(7, START, settings)
+}
+
+fn set_of(world: &mut World, capacity: u32) -> SetId {
+    world.create_set(&SetSpec::new("pool", capacity, "v1"))
+}
+
+fn truth(world: &World, set: SetId) -> TrueSet {
+    world.truth(set).expect("the set is there")
+}
+
+fn ids(world: &World, set: SetId) -> Vec<InstanceId> {
+    truth(world, set).instances.into_iter().map(|i| i.id).collect()
+}
+
+fn numbers(world: &World, set: SetId) -> Vec<u32> {
+    let mut numbers: Vec<u32> =
+        ids(world, set).iter().map(|id| id.0.parse().expect("a Uniform id")).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn settle(world: &mut World) {
+    world.advance_to(world.now() + 3 * HOUR);
+}
+
+fn wait(world: &mut World, by: Ms) {
+    world.advance_to(world.now() + by);
+}
+
+fn status(world: &mut World, op: OpId) -> OpStatus {
+    world.operation(op).expect("the operation is known").status
+}
+
+/// The code of an operation that did not succeed.
+fn op_code(world: &mut World, op: OpId) -> Option<&'static str> {
+    match status(world, op) {
+        OpStatus::Failed(failure) | OpStatus::Canceled(failure) => Some(failure.code),
+        OpStatus::InProgress | OpStatus::Succeeded => None,
+    }
+}
+
+fn refused<T: std::fmt::Debug>(answer: Answer<T>) -> Refusal {
+    match answer {
+        Err(Failure::Refused(refusal)) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn capacity(world: &mut World, set: SetId) -> u32 {
+    world.get_set(set).expect("readable").capacity
+}
+
+/// Ids a listing shows.
+fn listed(world: &mut World, set: SetId) -> Vec<InstanceId> {
+    world.list(set).expect("readable").items.into_iter().map(|i| i.id).collect()
+}
+
+fn latest(world: &mut World, set: SetId) -> Vec<bool> {
+    let items = world.list(set).expect("readable").items;
+    items.iter().filter_map(|i| i.latest_model_applied).collect()
+}
+
+fn images(world: &World, set: SetId) -> Vec<String> {
+    truth(world, set).instances.iter().map(|i| i.exact_image.to_string()).collect()
+}

@@ -1,0 +1,355 @@
+//! Hand-made cases: a pool in a few words, a plan for it, and the laws it breaks.
+
+mod after;
+mod gate;
+mod history;
+mod random;
+mod removal;
+mod seen;
+mod size;
+
+use super::{Case, Note, before};
+use crate::model::action::{Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target};
+use crate::model::budget::Hold;
+use crate::model::ids::{
+    EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
+};
+use crate::model::inventory::{ModelFields, Orchestration, SetSeen};
+use crate::model::journal::{Entry, Event, Outcome, Phase, Refusal, Refused};
+use crate::model::machine::{
+    Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
+};
+use crate::model::plan::{Estimate, Facts, Numbers, Planned, Report, RolloutPhase, RolloutReport};
+use crate::model::policy::{Draft, Policy};
+use crate::model::quantity::{Quantity, resolve};
+use crate::model::rollout::{Cause, Desired, PoolState, Progress, Rollout, Stage};
+use crate::model::time::{Span, Time};
+
+pub(super) const OLD: &str = "r1";
+pub(super) const NEW: &str = "r2";
+pub(super) const NOW: Time = Time::from_millis(1_772_366_400_000);
+
+pub(super) fn ago(span: Span) -> Time {
+    NOW.minus(span)
+}
+
+/// A pool of three with one surge, rolling from r1 to r2, and an empty plan.
+pub(super) struct Pool {
+    pub(super) draft: Draft,
+    pub(super) set: SetSeen,
+    pub(super) machines: Vec<Machine>,
+    pub(super) journal: Vec<Entry>,
+    pub(super) actions: Vec<Action>,
+    pub(super) holds: Vec<Hold>,
+    pub(super) before: Option<PoolState>,
+    pub(super) state: PoolState,
+    pub(super) facts: Facts,
+    pub(super) desired: Option<u32>,
+    pub(super) now: Time,
+}
+
+pub(super) fn rollout() -> Rollout {
+    Rollout {
+        cause: Cause::Revision,
+        from: Some(Revision::new("r1")),
+        to: Revision::new("r2"),
+        opened: ago(Span::hours(2)),
+        covered: 3,
+        stage: Stage::Going,
+        failed: Vec::new(),
+        failed_in_a_row: 0,
+        passed: 0,
+        soaking: None,
+        approved: false,
+        progress: Progress { at: NOW, current_available: 0, outdated_left: 0 },
+        tried: Vec::new(),
+    }
+}
+
+impl Pool {
+    /// D machines, `surge` and `unavailable`.
+    pub(super) fn of(desired: u8, surge: u8, unavailable: u8) -> Pool {
+        let mut draft = Draft::with_defaults(PoolName::new("p"), ScaleSetId::new("/p"));
+        draft.count = u32::from(desired);
+        draft.rollout.max_surge = Quantity::of(surge);
+        draft.rollout.max_unavailable = Quantity::of(unavailable);
+        let set = SetSeen {
+            revision: Revision::new("r2"),
+            capacity: 0,
+            etag: Some(Etag::new("7")),
+            orchestration: Orchestration::Uniform,
+            zones: Vec::new(),
+            read_at: ago(Span::seconds(2)),
+            complete: true,
+            busy: None,
+            natives: Vec::new(),
+            vm_size: None,
+            model: None,
+        };
+        let state = PoolState {
+            adopted: Some(ago(Span::days(9))),
+            surplus_confirmed: true,
+            desired: Desired { count: u32::from(desired), ..Desired::default() },
+            wanted: Some(Revision::new("r2")),
+            rollout: Some(rollout()),
+            ..PoolState::default()
+        };
+        Pool {
+            draft,
+            set,
+            machines: Vec::new(),
+            journal: Vec::new(),
+            actions: Vec::new(),
+            holds: Vec::new(),
+            before: Some(state.clone()),
+            state,
+            facts: Facts::default(),
+            desired: None,
+            now: NOW,
+        }
+    }
+
+    pub(super) fn no_rollout(mut self) -> Pool {
+        self.change(|state| state.rollout = None);
+        self
+    }
+
+    /// In the memory before and after.
+    pub(super) fn change(&mut self, how: impl Fn(&mut PoolState)) {
+        self.before.as_mut().into_iter().for_each(&how);
+        how(&mut self.state);
+    }
+
+    /// Machines that serve, one for each letter, on a revision.
+    pub(super) fn serving(mut self, names: &str, revision: &str) -> Pool {
+        for name in names.chars() {
+            let mut machine = machine(&name.to_string(), Condition::Ready);
+            machine.revision = Some(Revision::new(revision));
+            self.machines.push(machine);
+        }
+        self
+    }
+
+    /// Machines in some other condition since a few minutes.
+    pub(super) fn with(mut self, names: &str, revision: &str, condition: Condition) -> Pool {
+        for name in names.chars() {
+            let mut machine = machine(&name.to_string(), condition);
+            machine.revision = Some(Revision::new(revision));
+            machine.since = ago(Span::minutes(2));
+            if condition == Condition::Provisioning {
+                machine.created = ago(Span::minutes(2));
+                machine.imaged = machine.created;
+                machine.first_seen = machine.created;
+            }
+            self.machines.push(machine);
+        }
+        self
+    }
+
+    pub(super) fn machine(&mut self, name: &str) -> &mut Machine {
+        self.machines.iter_mut().find(|m| m.id.as_str() == name).unwrap()
+    }
+
+    /// With the plan's memory changed, before and after.
+    pub(super) fn recall(mut self, how: impl Fn(&mut PoolState)) -> Pool {
+        self.change(how);
+        self
+    }
+
+    pub(super) fn set(mut self, how: impl FnOnce(&mut Pool)) -> Pool {
+        how(&mut self);
+        self
+    }
+
+    pub(super) fn edit(mut self, name: &str, how: impl FnOnce(&mut Machine)) -> Pool {
+        how(self.machine(name));
+        self
+    }
+
+    pub(super) fn targets(&mut self, names: &str, because: Because) -> Vec<Target> {
+        let each = names.chars().map(|name| name.to_string());
+        each.map(|name| Target::of(self.machine(&name), because)).collect()
+    }
+
+    fn last_moment(&self) -> Time {
+        self.set.read_at.plus(READ_IS_FRESH)
+    }
+
+    pub(super) fn delete(mut self, names: &str, because: Because) -> Pool {
+        let (targets, before) = (self.targets(names, because), self.last_moment());
+        self.actions.push(Action::Delete { targets, reason: "".into(), before, force: false });
+        self
+    }
+
+    pub(super) fn drain(mut self, names: &str, because: Because) -> Pool {
+        let (targets, before) = (self.targets(names, because), self.last_moment());
+        self.actions.push(Action::Drain { targets, reason: "".into(), before });
+        self
+    }
+
+    pub(super) fn reimage(mut self, names: &str) -> Pool {
+        let (targets, before) = (self.targets(names, Because::Outdated), self.last_moment());
+        let to = Revision::new("r2");
+        self.actions.push(Action::Reimage { targets, to, reason: "".into(), before });
+        self
+    }
+
+    pub(super) fn restore(mut self, names: &str) -> Pool {
+        let (targets, before) = (self.targets(names, Because::Surplus), self.last_moment());
+        self.actions.push(Action::Restore { targets, reason: "".into(), before });
+        self
+    }
+
+    pub(super) fn expect(&self, capacity: u32) -> Expect {
+        Expect {
+            etag: self.set.etag.clone(),
+            capacity,
+            revision: self.set.revision.clone(),
+            before: self.last_moment(),
+        }
+    }
+
+    /// Raise by so many from the number of machines.
+    pub(super) fn raise(mut self, more: u32) -> Pool {
+        let from = self.machines.len() as u32;
+        let expect = self.expect(from);
+        let (to, drift, reason) = (from + more, false, "".into());
+        self.actions.push(Action::Raise { from, to, drift, reason, expect });
+        self
+    }
+
+    pub(super) fn write_model(mut self) -> Pool {
+        let expect = self.expect(self.machines.len() as u32);
+        let (fields, why) = (ModelFields::default(), ModelWrite::Wanted);
+        self.actions.push(Action::UpdateModel { fields, why, reason: "".into(), expect });
+        self
+    }
+
+    /// The last action of the plan becomes an entry written earlier, with what became of it.
+    pub(super) fn earlier(mut self, written: Span, events: &[(Span, Event)]) -> Pool {
+        let action = self.actions.pop().unwrap();
+        let id = EntryId::new(format!("e{}", self.journal.len()));
+        let mut entry = entry(&id, action, ago(written));
+        for (at, event) in events {
+            entry.apply(event.clone(), ago(*at)).unwrap();
+        }
+        self.journal.push(entry);
+        self
+    }
+
+    pub(super) fn check<T>(&self, judge: impl FnOnce(&Case) -> T) -> T {
+        let mut set = self.set.clone();
+        if set.capacity == 0 {
+            set.capacity = self.machines.len() as u32;
+        }
+        let policy = Policy::build(self.draft.clone()).unwrap();
+        let planned = self.planned();
+        judge(&Case {
+            now: self.now,
+            policy: &policy,
+            set: &set,
+            machines: &self.machines,
+            journal: &self.journal,
+            planned: &planned,
+            before: self.before.as_ref(),
+            facts: &self.facts,
+        })
+    }
+
+    fn planned(&self) -> Planned {
+        let rollout = &self.draft.rollout;
+        let desired = self.desired.unwrap_or(self.draft.count);
+        let report = Report {
+            at: NOW,
+            resolved: resolve(rollout.max_surge, rollout.max_unavailable, desired),
+            numbers: Numbers { desired, ..Numbers::default() },
+            notices: Vec::new(),
+            machines: Vec::new(),
+            holds: self.holds.clone(),
+            asks: Vec::new(),
+            rollout: RolloutReport {
+                phase: RolloutPhase::Progressing,
+                from: None,
+                to: None,
+                reference: None,
+                done: 0,
+                total: 0,
+                failed: 0,
+                exceptions: Vec::new(),
+            },
+            estimate: Estimate::default(),
+            again: NOW,
+        };
+        Planned { actions: self.actions.clone(), report, state: self.state.clone() }
+    }
+
+    pub(super) fn notes(&self) -> Vec<Note> {
+        self.check(before)
+    }
+
+    /// The numbers of the laws that the plan breaks.
+    pub(super) fn broken(&self) -> Vec<u8> {
+        let mut laws: Vec<u8> = self.notes().iter().map(|note| note.law).collect();
+        laws.sort_unstable();
+        laws.dedup();
+        laws
+    }
+}
+
+pub(super) fn machine(name: &str, condition: Condition) -> Machine {
+    let vm = Some(VmId::new(format!("vm-{name}")));
+    let mut machine = Machine::new(InstanceId::new(name), vm, ago(Span::hours(9)), condition);
+    machine.lifecycle_since = machine.created;
+    machine
+}
+
+pub(super) fn entry(id: &EntryId, action: Action, written: Time) -> Entry {
+    Entry {
+        id: id.clone(),
+        epoch: Epoch(1),
+        written,
+        read_at: written.minus(Span::seconds(1)),
+        action,
+        phase: Phase::Intended,
+    }
+}
+
+pub(super) fn node(machine: &mut Machine) {
+    machine.node = Some(NodeName::new(format!("node-{}", machine.id)));
+}
+
+pub(super) fn named(machine: &mut Machine, now: bool) {
+    let delete = DeleteRequest { by: "ops".into(), why: "test".into(), now };
+    machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: None }));
+}
+
+pub(super) fn held(machine: &mut Machine) {
+    let hold = MachineHold { by: "ops".into(), why: "test".into() };
+    machine.marks = Some(Box::new(Marks { delete: None, hold: Some(hold) }));
+}
+
+/// Sent and accepted so long ago.
+pub(super) fn accepted(at: Span) -> [(Span, Event); 2] {
+    [(at, Event::Asking), (at, Event::Accepted(None))]
+}
+
+pub(super) fn refused(why: Refusal, at: Span) -> [(Span, Event); 2] {
+    let outcome = Outcome::Refused(Refused::plain(why));
+    [(at.plus(Span::seconds(1)), Event::Asking), (at, Event::Ended(outcome))]
+}
+
+pub(super) fn done(ended: Span) -> [(Span, Event); 2] {
+    [(ended.plus(Span::seconds(1)), Event::Asking), (ended, Event::Ended(Outcome::Done))]
+}
+
+/// The plan breaks nothing.
+#[track_caller]
+pub(super) fn lawful(name: &str, pool: &Pool) {
+    breaks(&[], name, pool);
+}
+
+/// The plan breaks these laws and no other.
+#[track_caller]
+pub(super) fn breaks(laws: &[u8], name: &str, pool: &Pool) {
+    assert_eq!(pool.broken(), laws, "{name}: {:?}", pool.notes());
+}

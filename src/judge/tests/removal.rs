@@ -1,0 +1,161 @@
+//! Laws 3, 4 and 6, and the part of 10 that is seen beforehand.
+
+use super::*;
+use crate::model::policy::{Method, Rollback, Unconfirmed};
+use crate::model::rollout::Blocked;
+use Because::{Failed, Named, NamedNow, Outdated, Surplus};
+use Condition::Unready;
+
+fn four() -> Pool {
+    Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW)
+}
+
+#[test]
+fn law_3_the_machine_that_is_meant() {
+    lawful("no node, nobody keeps it", &four().delete("a", Outdated));
+    let reborn = four().delete("a", Outdated).edit("a", |m| m.vm = Some(VmId::new("vm-other")));
+    breaks(&[3, 5], "an id that is another's by now", &reborn);
+    let later = four().edit("a", |m| m.vm = None).delete("a", Outdated);
+    let later = later.edit("a", |m| m.created = ago(Span::hours(1)));
+    breaks(&[3, 5], "without a VM id, born later", &later);
+    let nameless = four().edit("a", |m| m.vm = None);
+    lawful("without a VM id, the same birth", &nameless.delete("a", Outdated));
+    breaks(&[3], "held by a person", &four().edit("a", held).delete("a", Outdated));
+    let guarded = |kind| four().edit("a", |m| m.protection = kind);
+    breaks(&[3], "protected", &guarded(Protection::ScaleIn).drain("a", Outdated));
+    lawful("updates pass scale-in protection", &guarded(Protection::ScaleIn).reimage("a"));
+    breaks(&[3], "but not full protection", &guarded(Protection::All).reimage("a"));
+}
+
+#[test]
+fn law_3_drained_first() {
+    let on_node = || four().edit("a", node);
+    breaks(&[3], "not drained", &on_node().delete("a", Outdated));
+    let drained = |events: &[(Span, Event)]| {
+        let pool = on_node().drain("a", Outdated).earlier(Span::minutes(9), events);
+        pool.edit("a", |m| m.lifecycle = Lifecycle::Draining)
+    };
+    let well = || drained(&done(Span::minutes(3)));
+    lawful("drained", &well().delete("a", Outdated));
+    breaks(&[3], "the drain goes on", &drained(&accepted(Span::minutes(8))).delete("a", Outdated));
+    let blocked = drained(&refused(Refusal::Conflict, Span::minutes(7)));
+    breaks(&[3], "the drain was blocked", &blocked.delete("a", Outdated));
+    let back = well().restore("a").earlier(Span::minutes(2), &done(Span::minutes(1)));
+    breaks(&[3], "taken back since", &back.delete("a", Outdated));
+    let old = on_node().edit("a", |m| m.lifecycle = Lifecycle::Drained);
+    lawful("before the journal began", &old.delete("a", Outdated));
+    let other = on_node().edit("a", |m| {
+        (m.lifecycle, m.lifecycle_since) = (Lifecycle::Drained, ago(Span::minutes(5)));
+    });
+    let other = other.raise(0).earlier(Span::hours(2), &done(Span::hours(2)));
+    breaks(&[3], "the journal would know", &other.delete("a", Outdated));
+}
+
+#[test]
+fn law_3_nothing_left_to_drain() {
+    let on_node = || four().edit("a", node);
+    let dead = on_node().edit("a", |m| {
+        (m.condition, m.since) = (Unready, ago(Span::hours(1)));
+    });
+    lawful("failed and not ready", &dead.delete("a", Failed));
+    breaks(&[3], "called failed while it serves", &on_node().delete("a", Failed));
+    let wish = on_node().edit("a", |m| named(m, true));
+    lawful("the loss is accepted", &wish.delete("a", NamedNow));
+}
+
+#[test]
+fn law_4_once() {
+    let five = || Pool::of(3, 2, 0).serving("abcd", OLD).serving("n", NEW);
+    lawful("two at once", &five().delete("ab", Outdated));
+    breaks(&[4], "named twice", &five().delete("a", Outdated).drain("a", Outdated));
+    let asked = |pool: Pool, since: Span| {
+        pool.delete("a", Outdated).earlier(since, &accepted(since)).delete("a", Outdated)
+    };
+    breaks(&[4], "being deleted", &asked(five(), Span::minutes(5)));
+    lawful("stuck past its deadline: once more", &asked(five(), Span::hours(1)));
+    let twice = five().delete("a", Outdated).earlier(Span::hours(2), &accepted(Span::hours(2)));
+    breaks(&[4], "once more was tried", &asked(twice, Span::hours(1)));
+    let dead = || five().delete("a", Outdated).earlier(Span::hours(1), &done(Span::minutes(50)));
+    breaks(&[4], "its delete succeeded", &dead().delete("a", Outdated));
+    let reborn = dead().edit("a", |m| m.vm = Some(VmId::new("vm-new")));
+    lawful("another machine with its id", &reborn.delete("a", Outdated));
+    let gone = refused(Refusal::Gone, Span::minutes(50));
+    let gone = five().delete("a", Outdated).earlier(Span::hours(1), &gone);
+    breaks(&[4], "gone is done", &gone.delete("a", Outdated));
+    let mixed =
+        vec![(machine("a", Condition::Ready).key(), Some(Refused::plain(Refusal::Conflict)))];
+    let events =
+        [(Span::hours(1), Event::Asking), (Span::minutes(50), Event::Ended(Outcome::Mixed(mixed)))];
+    let mixed = || five().delete("ab", Outdated).earlier(Span::hours(1), &events);
+    lawful("refused in its batch", &mixed().delete("a", Outdated));
+    breaks(&[4], "done in its batch", &mixed().delete("b", Outdated));
+}
+
+#[test]
+fn law_4_a_doubt_is_looked_at() {
+    let lost = |at: Span| {
+        let events = [(Span::seconds(9), Event::Asking), (at, Event::Lost)];
+        four().delete("b", Outdated).earlier(Span::seconds(9), &events)
+    };
+    let doubt =
+        lost(Span::seconds(1)).set(|pool| pool.draft.rollout.max_unavailable = Quantity::of(1));
+    breaks(&[4, 5], "no look since", &doubt.delete("a", Outdated));
+    let looked =
+        lost(Span::seconds(8)).set(|pool| pool.draft.rollout.max_unavailable = Quantity::of(1));
+    lawful("a look since", &looked.delete("a", Outdated));
+}
+
+/// Two too many: two old, two new.
+fn two_too_many() -> Pool {
+    let pool = Pool::of(2, 1, 0).serving("ab", OLD).serving("nm", NEW);
+    pool.set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow)
+}
+
+#[test]
+fn law_6_newest_last() {
+    let pool = two_too_many;
+    lawful("the older goes", &pool().delete("a", Surplus));
+    breaks(&[6], "the newer goes", &pool().delete("n", Surplus));
+    breaks(&[6], "the newer is drained", &pool().drain("n", Surplus));
+    let kept = pool().edit("a", held).edit("b", held).no_rollout();
+    lawful("the others are held", &kept.delete("n", Surplus));
+    let tried = |state: &mut PoolState| {
+        for name in ["a", "b"] {
+            let key = machine(name, Condition::Ready).key();
+            let until = NOW.plus(Span::hours(1));
+            state.blocked.push(Blocked { key, times: 1, at: NOW, until, code: None });
+        }
+    };
+    lawful("the others were blocked", &pool().recall(tried).delete("n", Surplus));
+    let wish = pool().edit("n", |m| named(m, false));
+    lawful("a person named it", &wish.delete("n", Named));
+    let in_place = pool().set(|pool| pool.draft.rollout.method = Method::Reimage);
+    lawful("in place the new one stood in", &in_place.delete("n", Surplus));
+}
+
+#[test]
+fn law_6_once_failing_the_old_is_the_good_one() {
+    let failing = || {
+        two_too_many().recall(|state| {
+            let stage = Stage::Failing { why: "bad".into(), at: ago(Span::minutes(5)) };
+            state.rollout.as_mut().unwrap().stage = stage;
+        })
+    };
+    lawful("the abandoned one goes", &failing().delete("n", Surplus));
+    breaks(&[6], "the good one goes", &failing().delete("a", Surplus));
+    let over = || two_too_many().no_rollout().recall(|s| s.wanted = Some(Revision::new(OLD)));
+    lawful("aborted: the same", &over().delete("n", Surplus));
+    breaks(&[6], "aborted: the good one goes", &over().delete("a", Surplus));
+}
+
+#[test]
+fn law_10_only_what_is_ours_is_put_back() {
+    breaks(&[10], "never taken out", &four().restore("a"));
+    let gray = four().edit("a", |m| m.lifecycle = Lifecycle::CutOff);
+    lawful("out of service", &gray.restore("a"));
+    let drained = four().drain("a", Surplus).earlier(Span::minutes(9), &done(Span::minutes(3)));
+    lawful("drained by us", &drained.restore("a"));
+    breaks(&[10], "a model of others", &four().write_model());
+    let allowed = four().set(|pool| pool.draft.rollout.rollback = Rollback::WriteModel);
+    lawful("a model that we may write", &allowed.write_model());
+}

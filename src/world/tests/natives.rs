@@ -1,0 +1,185 @@
+use super::*;
+
+fn native(world: &mut World, capacity: u32, native: Native) -> SetId {
+    world.create_set(&SetSpec::new("p", capacity, "v1").zones(&[1, 2]).native(native))
+}
+
+fn deleted_by(world: &mut World, by: By) -> usize {
+    let is = |e: &&Event| matches!(e.what, What::InstanceDeleting { by: b, .. } if b == by);
+    world.take_events().iter().filter(is).count()
+}
+
+#[test]
+fn automatic_mode_updates_every_vm_at_once() {
+    let mut world = world();
+    let upgrade = UpgradeMode::Automatic;
+    let set = native(&mut world, 5, Native { upgrade, ..Native::default() });
+    let op = world.patch_model(set, &ModelPatch::image("v2"), None).unwrap().op;
+    assert_eq!(truth(&world, set).ready(), 0, "no promise of availability");
+    settle(&mut world);
+    assert_eq!((truth(&world, set).outdated(), truth(&world, set).ready()), (0, 5));
+    assert_eq!(status(&mut world, op), OpStatus::Succeeded);
+}
+
+#[test]
+fn rolling_mode_goes_by_batches_and_stops_at_a_bad_image() {
+    for bad in [None, Some(Bad::NeverReady)] {
+        let mut world = world();
+        let upgrade = UpgradeMode::Rolling(Rolling { pause: MINUTE, ..Rolling::default() });
+        let set = native(&mut world, 10, Native { upgrade, ..Native::default() });
+        world.happens(set, Deed::MarkModelBad { image: "v2".into(), bad });
+        let op = world.patch_model(set, &ModelPatch::image("v2"), None).unwrap().op;
+        for _ in 0..60 {
+            wait(&mut world, MINUTE);
+            assert!(truth(&world, set).ready() >= 8);
+        }
+        settle(&mut world);
+        let code = op_code(&mut world, op);
+        if bad.is_none() {
+            assert_eq!((truth(&world, set).outdated(), code), (0, None));
+        } else {
+            let breach = "MaxUnhealthyUpgradedInstancePercentExceededInRollingUpgrade";
+            assert_eq!((truth(&world, set).outdated(), code), (8, Some(breach)));
+        }
+    }
+}
+
+#[test]
+fn a_rolling_upgrade_may_refuse_writes_and_a_newer_one_takes_over() {
+    for refuses in [true, false] {
+        let mut world = switched(|s| s.rolling_refuses_writes = refuses);
+        let upgrade = UpgradeMode::Rolling(Rolling::default());
+        let set = native(&mut world, 5, Native { upgrade, ..Native::default() });
+        world.patch_model(set, &ModelPatch::image("v2"), None).unwrap();
+        wait(&mut world, 2 * MINUTE);
+        let answer = world.patch_model(set, &ModelPatch::image("v3"), None);
+        assert_eq!(answer.is_err(), refuses);
+        settle(&mut world);
+        let want = if refuses { "v2" } else { "v3" };
+        assert!(images(&world, set).iter().all(|image| image == want));
+    }
+}
+
+#[test]
+fn an_upgrade_of_the_os_follows_a_published_version() {
+    let mut world = world();
+    let set = native(&mut world, 5, Native { auto_os_upgrade: true, ..Native::default() });
+    world.happens(set, Deed::Publish { image: "v1".into(), version: "v1.0.7".into() });
+    settle(&mut world);
+    assert!(images(&world, set).iter().all(|image| image == "v1.0.7"));
+    assert_eq!(truth(&world, set).ready(), 5);
+}
+
+#[test]
+fn repairs_replace_or_reimage_what_is_unhealthy_too_long() {
+    for action in [RepairAction::Replace, RepairAction::Reimage] {
+        let mut world = world();
+        let repairs = Some(Repairs { grace: 10 * MINUTE, action });
+        let set = native(&mut world, 3, Native { repairs, ..Native::default() });
+        let before: Vec<VmId> = truth(&world, set).instances.iter().map(|i| i.vm).collect();
+        world.happens(set, Deed::Sicken(Which::Id("0".into()), Some(5 * MINUTE)));
+        world.happens(set, Deed::Sicken(Which::Id("1".into()), None));
+        world.happens(set, Deed::Sicken(Which::Id("2".into()), None));
+        wait(&mut world, 9 * MINUTE);
+        assert_eq!(truth(&world, set).ready(), 1, "one recovered by itself");
+        settle(&mut world);
+        let truth = truth(&world, set);
+        assert_eq!((truth.ready(), truth.capacity), (3, 3));
+        let same = truth.instances.iter().filter(|i| before.contains(&i.vm)).count();
+        assert_eq!(same, if action == RepairAction::Reimage { 3 } else { 1 });
+    }
+}
+
+#[test]
+fn repairs_leave_protected_vms_alone() {
+    let mut world = world();
+    let repairs = Some(Repairs { grace: 10 * MINUTE, action: RepairAction::Replace });
+    let set = native(&mut world, 2, Native { repairs, ..Native::default() });
+    let kept = Protection { scale_in: true, set_actions: true };
+    world.set_protection(set, &"0".into(), kept).unwrap();
+    world.happens(set, Deed::Sicken(Which::Id("0".into()), None));
+    settle(&mut world);
+    assert_eq!(numbers(&world, set), [0, 1]);
+}
+
+#[test]
+fn overprovision_keeps_the_first_to_come_up() {
+    let mut world = world();
+    let set = native(&mut world, 0, Native { overprovision: true, ..Native::default() });
+    let op = world.patch_capacity(set, 10, None).unwrap().op;
+    assert_eq!(truth(&world, set).instances.len(), 12);
+    settle(&mut world);
+    let after = truth(&world, set);
+    assert_eq!((after.ready(), after.instances.len(), after.capacity), (10, 10, 10));
+    assert_eq!((after.extras, deleted_by(&mut world, By::Native)), (0, 2));
+    assert_eq!(status(&mut world, op), OpStatus::Succeeded);
+    let flexible = SetSpec::new("f", 0, "v1").flexible();
+    let flexible = flexible.native(Native { overprovision: true, ..Native::default() });
+    let set = world.create_set(&flexible);
+    world.patch_capacity(set, 10, None).unwrap();
+    assert_eq!(truth(&world, set).instances.len(), 10, "not in Flexible sets");
+}
+
+#[test]
+fn resilient_create_replaces_what_does_not_come_up() {
+    for resilient_create in [false, true] {
+        let mut world = world();
+        let set = native(&mut world, 0, Native { resilient_create, ..Native::default() });
+        world.set_faults(Faults { boot_fails: 0.3, ..Faults::default() });
+        world.patch_capacity(set, 20, None).unwrap();
+        settle(&mut world);
+        let truth = truth(&world, set);
+        assert_eq!(truth.instances.len(), 20);
+        assert_eq!(truth.ready() == 20, resilient_create);
+    }
+}
+
+#[test]
+fn autoscale_writes_the_capacity_until_it_is_switched_off() {
+    let mut world = world();
+    let autoscale = Some(Autoscale { min: 2, max: 6, every: 5 * MINUTE });
+    let set = native(&mut world, 4, Native { autoscale, ..Native::default() });
+    settle(&mut world);
+    let written = |world: &mut World| -> Vec<u32> {
+        let events = world.take_events();
+        let to = |e: &Event| match e.what {
+            What::CapacityWritten { by: By::Native, to, .. } => Some(to),
+            _ => None,
+        };
+        events.iter().filter_map(to).collect()
+    };
+    let writes = written(&mut world);
+    assert!(writes.len() > 5 && writes.iter().all(|n| (2..=6).contains(n)), "{writes:?}");
+    world.patch_native(set, &Native::default(), None).unwrap();
+    settle(&mut world);
+    assert!(written(&mut world).is_empty());
+    world.happens(set, Deed::SetNative(Native { autoscale, ..Native::default() }));
+    settle(&mut world);
+    assert!(written(&mut world).len() > 5);
+}
+
+#[test]
+fn rebalancing_moves_vms_to_the_lean_zone() {
+    let mut world = world();
+    let instances = vec![InstanceSpec { zone: Some(1), ..InstanceSpec::default() }; 6];
+    let spec = SetSpec { instances, ..SetSpec::new("p", 6, "v1").zones(&[1, 2]) };
+    let spec = spec.native(Native { rebalance: true, ..Native::default() });
+    let set = world.create_set(&spec);
+    settle(&mut world);
+    let truth = truth(&world, set);
+    let lean = truth.instances.iter().filter(|i| i.zone == Some(2)).count();
+    assert_eq!((lean, truth.ready(), truth.capacity), (3, 6, 6));
+}
+
+#[test]
+fn terminate_notices_keep_vms_for_minutes() {
+    let mut world = world();
+    let set = native(&mut world, 1, Native { terminate_notice: true, ..Native::default() });
+    world.delete_instances(set, &["0".into()], false).unwrap();
+    wait(&mut world, 5 * MINUTE);
+    let leaving = truth(&world, set).instances;
+    assert_eq!(leaving[0].provisioning, Provisioning::Deleting);
+    assert!(leaving[0].is_ready(), "it serves until the guest approves");
+    settle(&mut world);
+    assert!(truth(&world, set).instances.is_empty());
+}
