@@ -22,6 +22,7 @@ mod remove;
 mod report;
 mod rows;
 mod send;
+mod tombs;
 
 use crate::model::action::{Action, READ_IS_FRESH, Verb};
 use crate::model::plan::{Input, PlanBug, Planned};

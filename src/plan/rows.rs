@@ -11,6 +11,7 @@ use crate::model::rollout::{Blocked, PoolState};
 use crate::model::time::{Span, Time};
 
 use super::journal::{Journal, Touch};
+use super::tombs::Tombs;
 
 /// A removal that did not hold is asked again this long after.
 // 30 s: conflicts with a concurrent request pass within seconds; half a minute spends at most two writes a minute.
@@ -130,10 +131,10 @@ pub(super) fn classify(
 ) -> (Vec<Row>, Vec<Zone>) {
     let mut order: Vec<u32> = (0..input.machines.len() as u32).collect();
     order.sort_by(|a, b| input.machines[*a as usize].listing_order(&input.machines[*b as usize]));
-    memory.tombs.sort_unstable();
     let mut zones: Vec<Zone> = Vec::new();
     let blind = blind_since(input);
     let mut rows = Vec::with_capacity(order.len());
+    let tombs = Tombs::take(memory);
     for index in order {
         let machine = &input.machines[index as usize];
         let mut row = Row {
@@ -151,7 +152,7 @@ pub(super) fn classify(
             written_off: memory.written_off.iter().any(|key| is(key, machine)),
             unlisted: machine.missed > 0,
         };
-        follow_entries(input, journal, memory, machine, &mut row);
+        follow_entries(input, (journal, &tombs), memory, machine, &mut row);
         if row.doing == Doing::Nothing && row.group != Group::Ghost {
             row.group = group(input, machine, blind);
         }
@@ -162,6 +163,7 @@ pub(super) fn classify(
             .any(|blocked| blocked.until > input.now && is(&blocked.key, machine));
         rows.push(row);
     }
+    tombs.put_back(memory);
     (rows, zones)
 }
 
@@ -232,12 +234,12 @@ fn group(input: &Input, machine: &Machine, blind: Option<(Time, Time)>) -> Group
 
 fn follow_entries(
     input: &Input,
-    journal: &Journal,
+    (journal, tombs): (&Journal, &Tombs),
     memory: &mut PoolState,
     machine: &Machine,
     row: &mut Row,
 ) {
-    if let Some(buried) = buried(memory, machine) {
+    if let Some(buried) = tombs.find(machine) {
         row.group = Group::Ghost;
         row.overdue = input.now.since(buried) >= input.policy.deletion.deadline;
         return;
@@ -337,32 +339,8 @@ fn doing_without_entry(machine: &Machine) -> Doing {
     }
 }
 
-/// Tombstones kept at most; the oldest go first.
-// 4,000: four times the largest set, so a whole fleet may be replaced within the day they are kept.
-const TOMBS: usize = 4_000;
-const TOMB_LASTS: Span = Span::hours(24);
-
-/// Tombs lie in the order of their keys, so that a thousand of them cost a machine ten comparisons.
-fn buried(memory: &PoolState, machine: &Machine) -> Option<Time> {
-    let tombs = &memory.tombs;
-    let find = |name: &str| tombs.binary_search_by(|(key, _)| key.as_str().cmp(name)).ok();
-    let at = match &machine.vm {
-        Some(vm) => find(vm.as_str()),
-        None if tombs.is_empty() => None,
-        None => find(machine.key().as_str()),
-    };
-    at.map(|at| tombs[at].1)
-}
-
 fn bury(memory: &mut PoolState, machine: &Machine, at: Time) {
-    memory.tombs.retain(|(_, buried)| at.since(*buried) < TOMB_LASTS);
-    let oldest = memory.tombs.iter().enumerate().min_by_key(|(_, (_, buried))| *buried);
-    if let Some((oldest, _)) = oldest.filter(|_| memory.tombs.len() >= TOMBS) {
-        memory.tombs.remove(oldest);
-    }
-    let key = machine.key();
-    let place = memory.tombs.partition_point(|(other, _)| *other < key);
-    memory.tombs.insert(place, (key, at));
+    memory.tombs.push((machine.key(), at));
     memory.blocked.retain(|blocked| !is(&blocked.key, machine));
 }
 
