@@ -82,9 +82,7 @@ impl Stage {
         };
         self.pass_call();
         match (said, refused) {
-            (Ok(accepted), _) => {
-                Answer::Accepted(Some(Operation::new(accepted.op.to_string())))
-            }
+            (Ok(accepted), _) => Answer::Accepted(Some(Operation::new(accepted.op.to_string()))),
             (Err(_), Some(refused)) => Answer::Refused(refused),
             (Err(_), None) => Answer::Lost,
         }
@@ -106,12 +104,7 @@ impl Stage {
         answer
     }
 
-    fn update_model(
-        &mut self,
-        order: &Order<'_>,
-        fields: &ModelFields,
-        expect: &Expect,
-    ) -> Answer {
+    fn update_model(&mut self, order: &Order<'_>, fields: &ModelFields, expect: &Expect) -> Answer {
         if let Some(stop) = self.verify(order, expect, None) {
             return stop;
         }

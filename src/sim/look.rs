@@ -29,10 +29,9 @@ impl Stage {
         let set = set.map_err(|failure| self.nothing_seen(&failure))?;
         let (views, cut) = self.list()?;
         let mut gaps: Vec<Gap> = Vec::new();
-        gaps.extend(cut.as_ref().map(|why| Gap {
-            what: "listing".into(),
-            why: why.to_string().into(),
-        }));
+        gaps.extend(
+            cut.as_ref().map(|why| Gap { what: "listing".into(), why: why.to_string().into() }),
+        );
         let blind = self.cluster.as_ref().is_some_and(|cluster| !cluster.answers(self.now_ms()));
         if blind {
             gaps.push(Gap { what: "nodes".into(), why: "the cluster did not answer".into() });
@@ -64,6 +63,8 @@ impl Stage {
         self.pass_call();
         let mut page = page.map_err(|failure| self.nothing_seen(&failure))?;
         let mut views = std::mem::take(&mut page.items);
+        let mut pages = 1;
+        self.pace_listings(pages);
         while let Some(token) = page.next {
             let next = self.world.list_page(self.set, Some(token));
             self.pass_call();
@@ -72,6 +73,8 @@ impl Stage {
                 Err(why) => return Ok((views, Some(why))),
             }
             views.append(&mut page.items);
+            pages += 1;
+            self.pace_listings(pages);
         }
         Ok((views, None))
     }

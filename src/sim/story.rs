@@ -90,7 +90,9 @@ impl Story {
             }
             What::InstanceSick { id, .. } => Some(format!("m{id} falls ill")),
             What::InstanceFailed { id, code, .. } => Some(format!("m{id} failed ({code})")),
-            What::InstanceStopped { id, by, .. } => who(*by).map(|who| format!("{who} stops m{id}")),
+            What::InstanceStopped { id, by, .. } => {
+                who(*by).map(|who| format!("{who} stops m{id}"))
+            }
             What::InstanceDeleting { id, by, .. } => {
                 who(*by).map(|who| format!("{who} deletes m{id}"))
             }

@@ -3,8 +3,8 @@
 use super::disk::Disk;
 use super::stage::{Call, Stage};
 use super::watch::Decision;
-use crate::judge::{self, Birth, Case, Note, Sent, Truth};
 use crate::judge::history::Past;
+use crate::judge::{self, Birth, Case, Note, Sent, Truth};
 use crate::memory::Lease;
 use crate::model::policy::Policy;
 
