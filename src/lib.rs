@@ -9,7 +9,6 @@ pub mod model;
 pub mod observe;
 pub mod plan;
 pub mod reconcile;
-pub mod world;
-pub mod wake;
 pub mod sim;
+pub mod wake;
 pub mod world;
