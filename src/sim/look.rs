@@ -82,7 +82,7 @@ impl Stage {
     fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetSeen {
         let tags = set.model.tags.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into()));
         SetSeen {
-            revision: fingerprint(&set.model),
+            revision: self.fingerprint(&set.model),
             capacity: set.capacity,
             etag: self.adapter.shows_etag.then(|| Etag::new(&*set.etag.0)),
             orchestration: match set.orchestration {
@@ -112,10 +112,11 @@ impl Stage {
         };
         let (revision, evidence) = match view.latest_model_applied {
             Some(latest) if !self.adapter.shows_models => {
-                let revision = if latest { fingerprint(&set.model) } else { Revision::new("v1:?") };
+                let revision =
+                    if latest { self.fingerprint(&set.model) } else { Revision::new("v1:?") };
                 (revision, Evidence::Advisory)
             }
-            _ => (fingerprint(&view.installed), Evidence::Model),
+            _ => (self.fingerprint(&view.installed), Evidence::Model),
         };
         let protection = match view.protection {
             Some(world::Protection { set_actions: true, .. }) => Protection::All,
@@ -140,10 +141,20 @@ impl Stage {
     }
 }
 
-/// Of what the cloud shows of a model: custom data is never among it.
-pub(super) fn fingerprint(model: &Model) -> Revision {
-    let shown = Model { custom_data: String::new(), ..model.clone() };
-    Revision::new(format!("v1:{}", shown.print()))
+impl Stage {
+    /// Of what the cloud shows of a model: custom data is never among it.
+    pub(super) fn fingerprint(&self, model: &Model) -> Revision {
+        let shown = Model { custom_data: String::new(), ..model.clone() };
+        let print = shown.print();
+        match self.scheme {
+            1 => Revision::new(format!("v1:{print}")),
+            // Nothing of the old way of computing can be recognized in the new one.
+            scheme => {
+                let print: String = print.chars().rev().collect();
+                Revision::new(format!("v{scheme}:{print}"))
+            }
+        }
+    }
 }
 
 fn natives(native: &world::Native) -> Vec<Native> {

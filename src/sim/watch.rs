@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::plant::Plant;
 use super::stage::{Shared, Stage};
 use crate::judge::{self, Case, Note, Real};
 use crate::model::ids::Key;
@@ -33,12 +34,13 @@ pub(super) struct Decision {
 #[derive(Debug)]
 pub(super) struct Watching {
     stage: Shared,
+    plant: Plant,
     last: Mutex<Option<Decision>>,
 }
 
 impl Watching {
-    pub fn new(stage: Shared) -> Self {
-        Self { stage, last: Mutex::new(None) }
+    pub fn new(stage: Shared, plant: Plant) -> Self {
+        Self { stage, plant, last: Mutex::new(None) }
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Decision>> {
@@ -53,7 +55,7 @@ impl Watching {
 impl Decide for Watching {
     fn plan(&self, input: &Input<'_>) -> Result<Planned, PlanBug> {
         self.last().take();
-        crate::plan::plan(input)
+        (self.plant.plan)(input)
     }
 
     fn judge(&self, case: &Case<'_>) -> Vec<Note> {
@@ -67,6 +69,9 @@ impl Decide for Watching {
             planned: case.planned.clone(),
             world: self.stage.lock().real(),
         });
+        if self.plant.unjudged {
+            return Vec::new();
+        }
         judge::before(case)
     }
 }
