@@ -188,7 +188,12 @@ fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
         Because::Failed => {
             machine.condition != Condition::Ready && row.because == Some(Because::Failed)
         }
-        Because::Surplus => missing <= 0 && row.because != Some(Because::Outdated),
+        // Without its own reason only one off target goes for this: the right surplus is picked anew.
+        Because::Surplus => match row.because {
+            Some(Because::Surplus) => missing <= 0,
+            Some(Because::Outdated) => false,
+            _ => missing <= 0 && row.outdated,
+        },
     };
     let any = [Because::Named, Because::Outdated, Because::Surplus];
     row.because.into_iter().chain(any).find(stands)
