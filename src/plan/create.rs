@@ -4,6 +4,7 @@ use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::inventory::{Native, Orchestration};
 use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
 use crate::model::rollout::{BackOff, PoolState, Stage};
@@ -154,7 +155,7 @@ pub(super) fn raise(
     let from = input.set.capacity;
     let mut to = i64::from(from) + create;
     if input.set.orchestration == Orchestration::Uniform {
-        to = to.min(count.ceiling);
+        to = to.min(count.ceiling + count.excused);
         if drift > 0 {
             // What the capacity already asks for may come as well: one step at a time, and never over the ceiling.
             to = to.min(i64::from(from) + 1).min(count.ceiling - count.leaving);
@@ -169,6 +170,15 @@ pub(super) fn raise(
         if to <= i64::from(from) {
             hold.ask("settleCapacity");
         }
+    }
+    if create > 0 && to <= i64::from(from) && drift == 0 {
+        holds
+            .add(
+                HoldReason::Ceiling,
+                format!("the capacity is {from} already and the ceiling is {}", count.ceiling),
+            )
+            .number("capacity", i64::from(from))
+            .number("ceiling", count.ceiling);
     }
     if create <= 0 || to <= i64::from(from) {
         return None;
@@ -344,12 +354,19 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut H
 }
 
 /// The revision in the model failed, or never had an available machine, and a better one is known.
-pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
+fn is_unproven(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     let served = memory.good.contains(here)
         || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
     let begins = memory.rollout.is_some() && !served && knows_better(input, memory);
     is_abandoned(input, memory) || begins
+}
+
+/// Machines that are missing wait, or would, for a word on the revision in the model.
+pub(super) fn waits_for_model(input: &Input, memory: &PoolState) -> bool {
+    let well = |m: &&Machine| matches!(m.condition, Condition::Ready | Condition::Provisioning);
+    let missing = input.machines.iter().filter(well).count() < memory.desired.count as usize;
+    is_abandoned(input, memory) || (missing && is_unproven(input, memory))
 }
 
 /// The revision in the model failed and nobody answered, or was left for a better one.

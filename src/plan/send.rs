@@ -103,9 +103,10 @@ fn put(desk: &Desk, batch: &mut Vec<Target>, at: usize, because: Because) {
     batch.push(Target::of(desk.rows[at].machine(desk.input), because));
 }
 
-/// Nothing can be drained from a machine that does not run.
-fn drains(machine: &Machine) -> bool {
-    machine.needs_drain() && machine.condition != Condition::Stopped
+/// Nothing can be drained from a machine that has not run for long; one that only just stopped may come back.
+fn drains(machine: &Machine, because: Because) -> bool {
+    let dead = because == Because::Failed && machine.condition == Condition::Stopped;
+    machine.needs_drain() && !dead
 }
 
 fn leave(desk: &Desk, batches: &mut Batches, at: usize, because: Because) {
@@ -115,7 +116,7 @@ fn leave(desk: &Desk, batches: &mut Batches, at: usize, because: Because) {
         Because::Outdated => Why::RemovedOutdated,
         Because::Surplus => Why::RemovedSurplus,
     };
-    if drains(desk.rows[at].machine(desk.input)) {
+    if drains(desk.rows[at].machine(desk.input), because) {
         put(desk, &mut batches.drain, at, because);
         batches.moved.push((at, Lifecycle::Draining, why));
     } else {
@@ -125,7 +126,7 @@ fn leave(desk: &Desk, batches: &mut Batches, at: usize, because: Because) {
 }
 
 fn update(desk: &Desk, batches: &mut Batches, at: usize) {
-    if drains(desk.rows[at].machine(desk.input)) {
+    if drains(desk.rows[at].machine(desk.input), Because::Outdated) {
         put(desk, &mut batches.drain, at, Because::Outdated);
         batches.moved.push((at, Lifecycle::Draining, Why::UpdatedInPlace));
     } else {
@@ -188,7 +189,12 @@ fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
         Because::Failed => {
             machine.condition != Condition::Ready && row.because == Some(Because::Failed)
         }
-        Because::Surplus => missing <= 0 && row.because != Some(Because::Outdated),
+        // Without its own reason only one off target goes for this: the right surplus is picked anew.
+        Because::Surplus => match row.because {
+            Some(Because::Surplus) => missing <= 0,
+            Some(Because::Outdated) => false,
+            _ => missing <= 0 && row.outdated,
+        },
     };
     let any = [Because::Named, Because::Outdated, Because::Surplus];
     row.because.into_iter().chain(any).find(stands)

@@ -41,7 +41,6 @@ pub struct World {
     pub created: usize,
     pub least: u32,
     pub most: u32,
-    pub unended: Vec<String>,
 }
 
 impl World {
@@ -66,7 +65,6 @@ impl World {
             created: 0,
             least: u32::MAX,
             most: 0,
-            unended: Vec::new(),
             pool,
         };
         world.pool.set.read_at = world.pool.now;
@@ -109,7 +107,12 @@ impl World {
         self.pool.asks.clear();
         // What ended was seen by this turn; a raise stays until its machines were, or will not be.
         let (machines, read) = (&self.pool.machines, self.pool.set.read_at);
-        self.pool.open.retain(|entry| stays(entry, machines, read));
+        let (stay, go) =
+            std::mem::take(&mut self.pool.open).into_iter().partition(|e| stays(e, machines, read));
+        self.pool.open = stay;
+        // Whose machines all came is explained: some of them may be gone again.
+        let go: Vec<Entry> = go;
+        self.pool.dropped.extend(go.into_iter().filter(|entry| entry.verb() != Verb::Raise));
         for report in &turn.planned.report.machines {
             let machine = &mut self.pool.machines[report.index as usize];
             if machine.lifecycle != report.lifecycle {
@@ -305,7 +308,6 @@ impl World {
             Action::Drain { .. } | Action::UpdateModel { .. } => {}
         }
         let id = EntryId::new(format!("w{:05}", self.written + self.pool.open.len() * 100_000));
-        self.unended.push(id.as_str().into());
         let epoch = Epoch(1);
         self.pool.open.push(Entry { id, epoch, written: now, read_at: now, action, phase });
     }
