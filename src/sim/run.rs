@@ -162,6 +162,9 @@ impl<'a> Run<'a> {
                     if let Some(end) = self.after_turn(&report, decision.as_deref()) {
                         return end;
                     }
+                    if let Some(decision) = decision {
+                        self.house.decide.give_back(decision.journal);
+                    }
                 }
             }
         }
