@@ -3,6 +3,7 @@
 pub mod act;
 pub mod ambient;
 pub mod api;
+pub mod cli;
 pub mod judge;
 pub mod memory;
 pub mod model;
@@ -11,5 +12,4 @@ pub mod plan;
 pub mod reconcile;
 pub mod sim;
 pub mod wake;
-pub mod world;
 pub mod world;
