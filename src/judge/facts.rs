@@ -398,9 +398,9 @@ fn standing(machine: &Machine, found: Found, policy: &Policy, at: Time) -> Stand
     let rollout = &policy.rollout;
     let lasted = at.since(machine.since);
     let settled = machine.condition == Condition::Ready && lasted >= rollout.min_ready;
-    if found.has(TOMB) {
+    if found.has(TOMB) && machine.missed == 0 {
         Standing::Ghost
-    } else if machine.missed >= 2 {
+    } else if found.has(TOMB) || machine.missed >= 2 {
         Standing::Gone
     } else if on_its_way || found.has(LEAVING) || machine.condition == Condition::Deleting {
         Standing::Leaving

@@ -47,6 +47,8 @@ pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Coun
     let available = count.ready.max(0) as u32;
     for entry in input.open.iter().filter(|entry| entry.verb() == Verb::Raise) {
         match entry.outcome() {
+            // Overtaken by a newer request, often our own delete: no word of the cloud against it.
+            Some((_, Outcome::Refused(refused))) if refused.refusal == Refusal::Preempted => {}
             Some((at, Outcome::Refused(refused))) => {
                 let room = memory.backoff.len() < BACKOFFS;
                 let known = memory

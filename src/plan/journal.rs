@@ -10,10 +10,6 @@ use crate::model::time::{Span, Time};
 // 60 s: new rows appear in listings within seconds, and at most a minute, after their operation ended.
 const RAISE_SETTLES: Span = Span::seconds(60);
 
-/// Clocks differ: a machine may seem to be born this long before we asked for it.
-// 5 s: more than disciplined clocks drift, less than any two raises of one set are apart.
-const CLOCK_SKEW: Span = Span::seconds(5);
-
 #[derive(Debug)]
 pub(super) struct Journal<'a> {
     input: &'a Input<'a>,
@@ -112,14 +108,13 @@ impl<'a> Journal<'a> {
         }
         raises.sort_by(|a, b| (a.0.written, &a.0.id).cmp(&(b.0.written, &b.0.id)));
         // Each newly listed machine is explained by the oldest raise that still lacks one.
-        let first = raises[0].0.written.minus(CLOCK_SKEW);
+        // What was seen no later than it was asked for is none of it: an earlier raise, or somebody else, bore that.
+        let first = raises[0].0.written;
         let mut born: Vec<Time> =
-            input.machines.iter().map(|m| m.first_seen).filter(|seen| *seen >= first).collect();
+            input.machines.iter().map(|m| m.first_seen).filter(|seen| *seen > first).collect();
         born.sort_unstable();
         for seen in born {
-            let owner = raises
-                .iter_mut()
-                .find(|(entry, left)| *left > 0 && entry.written.minus(CLOCK_SKEW) <= seen);
+            let owner = raises.iter_mut().find(|(entry, left)| *left > 0 && entry.written < seen);
             if let Some((_, left)) = owner {
                 *left -= 1;
             }

@@ -29,7 +29,7 @@ const BLIND_AT_LEAST: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Group {
-    /// Its delete succeeded; rows that still show it count as live only.
+    /// Its delete succeeded; while listings still show it, it counts as live only.
     Ghost,
     Leaving,
     Gray,
@@ -93,6 +93,8 @@ pub(super) struct Row {
     /// Leaving for longer than the deadline.
     pub overdue: bool,
     pub written_off: bool,
+    /// The last complete listing lacks it.
+    pub unlisted: bool,
 }
 
 impl Row {
@@ -139,6 +141,7 @@ pub(super) fn classify(
             waiting: false,
             overdue: false,
             written_off: memory.written_off.iter().any(|key| is(key, machine)),
+            unlisted: machine.missed > 0,
         };
         follow_entries(input, journal, memory, machine, &mut row);
         if row.doing == Doing::Nothing && row.group != Group::Ghost {

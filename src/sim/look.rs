@@ -63,6 +63,8 @@ impl Stage {
         self.pass_call();
         let mut page = page.map_err(|failure| self.nothing_seen(&failure))?;
         let mut views = std::mem::take(&mut page.items);
+        let mut pages = 1;
+        self.pace_listings(pages);
         while let Some(token) = page.next {
             let next = self.world.list_page(self.set, Some(token));
             self.pass_call();
@@ -71,6 +73,8 @@ impl Stage {
                 Err(why) => return Ok((views, Some(why))),
             }
             views.append(&mut page.items);
+            pages += 1;
+            self.pace_listings(pages);
         }
         Ok((views, None))
     }

@@ -214,7 +214,8 @@ impl<'a> Run<'a> {
         let decision = self.house.decide.take();
         let stored = self.house.disk.commits() - commits;
         let now = self.now();
-        self.not_before = now;
+        let paced = Time::from_millis(self.house.stage.lock().listing_from);
+        self.not_before = now.max(paced);
         let frozen = matches!(&done, Ok(report) if report.frozen.is_some());
         if let Some(decision) = decision.as_ref().filter(|_| !frozen) {
             self.judge(decision, &lease, stored as u32);
@@ -223,7 +224,7 @@ impl<'a> Run<'a> {
         match done {
             Ok(report) => {
                 self.failures = 0;
-                self.due = report.again.max(now);
+                self.due = report.again.max(self.not_before);
                 Ok(Made::Turn(Box::new(report), decision.map(Box::new)))
             }
             Err(error) => {
@@ -349,7 +350,7 @@ impl<'a> Run<'a> {
             before: decision.before.as_ref(),
             facts: &decision.facts,
         };
-        let asks_person = planned.report.holds.iter().find(|hold| hold.verb.is_some());
+        let asks_person = planned.report.holds.iter().find(|hold| asks_for_deed(hold));
         if state.rollout.is_none() && !goes_on && crate::judge::at_goal(&case) {
             self.settled += 1;
             if self.settled > self.scenario.linger && report.at >= self.scenario.calm_from() {
@@ -405,6 +406,11 @@ impl<'a> Run<'a> {
             finished: stage.now(),
         }
     }
+}
+
+/// It names what a person can do, and not only where to read more.
+fn asks_for_deed(hold: &Hold) -> bool {
+    hold.verb.is_some_and(|verb| verb != "explain")
 }
 
 /// The world as the scenario finds it.

@@ -10,7 +10,7 @@ use crate::model::action::Verb;
 use crate::model::ids::{EntryId, Key};
 use crate::model::machine::Condition;
 use crate::model::time::Time;
-use crate::world::{By, Event, InstanceView, Ms, SetId, What, World};
+use crate::world::{By, Event, InstanceView, MINUTE, Ms, Policy, SetId, What, World};
 
 /// One write, as the world received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub(super) struct Stage {
     pub touched: BTreeMap<Key, Time>,
     /// What the world told since the last time it was asked.
     pub events: Vec<Event>,
+    /// Not before this time is the next listing read: the cloud tells how many it still answers.
+    pub listing_from: Ms,
     /// Machines made by others.
     pub foreign: BTreeMap<Key, Ms>,
 }
@@ -76,6 +78,7 @@ impl Stage {
             calls: Vec::new(),
             touched: BTreeMap::new(),
             events: Vec::new(),
+            listing_from: Ms::MIN,
             foreign: BTreeMap::new(),
         };
         stage.join_first_nodes();
@@ -90,6 +93,19 @@ impl Stage {
     pub fn pass_call(&mut self) {
         let took = self.world.last_call().map_or(0, |meter| meter.took);
         self.advance_to(self.world.now() + took);
+    }
+
+    /// Read no faster than the tokens for listings come back.
+    pub fn pace_listings(&mut self, pages: u32) {
+        let left = self.world.last_call().and_then(|meter| {
+            let listing = |(policy, _): &&(Policy, u32)| *policy == Policy::HighCostGetSet;
+            meter.remaining.iter().find(listing).map(|(_, left)| *left)
+        });
+        let (a_minute, _) = Policy::HighCostGetSet.limit();
+        let costs = if self.world.settings().switches.pages_cost { pages } else { 1 };
+        let lacks = left.map_or(0, |left| costs.saturating_sub(left));
+        let wait = Ms::from(lacks) * MINUTE / Ms::from(a_minute.max(1));
+        self.listing_from = self.world.now() + wait;
     }
 
     /// The next moment at which anything happens by itself.
