@@ -11,6 +11,7 @@ mod cluster;
 mod disk;
 mod errands;
 mod evict;
+mod found;
 mod house;
 mod look;
 mod outcome;
@@ -18,6 +19,7 @@ mod people;
 mod refuse;
 mod run;
 mod scenario;
+mod showpiece;
 mod stage;
 mod story;
 mod timeline;
@@ -30,5 +32,9 @@ pub use disk::Cut;
 pub use outcome::{Breach, End, Outcome};
 pub use run::run;
 pub use scenario::{LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft};
+pub use showpiece::showpiece;
 pub use stage::Adapter;
 pub use timeline::{Doing, Heights, Row, Segment, Timeline};
+
+// What whoever starts a rehearsal must name; the made-up cloud itself stays behind this room.
+pub use crate::world::{Call, Faults};
