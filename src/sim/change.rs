@@ -176,16 +176,14 @@ impl Stage {
         let changed = before.iter().zip(after).filter(|(was, is)| match deletes {
             // Deleting already, whoever began it: asked once more, it changes nothing.
             true => is.deleting && !was.deleting,
-            false => was.key.is_some(),
+            false => was.vm.is_some(),
         });
-        let hit: Vec<Key> = changed.filter_map(|(was, _)| was.key.clone()).collect();
+        let hit: Vec<Guid> = changed.filter_map(|(was, _)| was.vm).collect();
         let now = self.now();
-        for key in &hit {
-            self.touched.insert(key.clone(), now);
-        }
+        self.touched.extend(hit.iter().map(|vm| (*vm, now)));
         if let Some(call) = self.calls.last_mut() {
             call.took = true;
-            call.hit = hit;
+            call.hit = hit.into_iter().map(|vm| Key::new(vm.to_string())).collect();
         }
     }
 
@@ -194,8 +192,8 @@ impl Stage {
             let found = self.world.true_instance(self.set, &InstanceId::from(target.id.as_str()));
             let deleting = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Deleting);
             let changing = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Updating);
-            let key = found.map(|instance| Key::new(instance.vm.to_string()));
-            Standing { key, deleting, changing }
+            let vm = found.map(|instance| instance.vm);
+            Standing { vm, deleting, changing }
         };
         targets.iter().map(of).collect()
     }
@@ -231,7 +229,7 @@ impl Stage {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Standing {
-    key: Option<Key>,
+    vm: Option<Guid>,
     deleting: bool,
     changing: bool,
 }

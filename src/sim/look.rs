@@ -1,6 +1,7 @@
 //! The made-up cloud as an adapter reads it: one GET of the set and the pages of one listing, and no more than they show.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::cluster::Cluster;
 use super::refuse::classify;
@@ -36,8 +37,9 @@ impl Stage {
         if blind {
             gaps.push(Gap { what: "nodes".into(), why: "the cluster did not answer".into() });
         }
+        let mut prints = Prints::default();
         let instances: Vec<Instance> =
-            views.iter().map(|view| self.instance(view, &set, blind)).collect();
+            views.iter().map(|view| self.instance(view, &set, blind, &mut prints)).collect();
         let conditions = instances.iter().map(|row| (row.condition, row.since)).collect();
         self.showed = Showed { items: views, conditions };
         let set = self.set_seen(&set, began, cut.is_none());
@@ -103,7 +105,13 @@ impl Stage {
         }
     }
 
-    fn instance(&self, view: &InstanceView, set: &SetView, blind: bool) -> Instance {
+    fn instance(
+        &self,
+        view: &InstanceView,
+        set: &SetView,
+        blind: bool,
+        prints: &mut Prints,
+    ) -> Instance {
         let node = self.cluster.as_ref().map(|cluster| cluster.node(view.vm));
         let (condition, since) = match &node {
             Some(_) if blind && !is_settled(view) => (Condition::Unknown, None),
@@ -112,10 +120,10 @@ impl Stage {
         };
         let (revision, evidence) = match view.latest_model_applied {
             Some(latest) if !self.adapter.shows_models => {
-                let revision = if latest { fingerprint(&set.model) } else { Revision::new("v1:?") };
+                let revision = if latest { prints.of(&set.model) } else { Revision::new("v1:?") };
                 (revision, Evidence::Advisory)
             }
-            _ => (fingerprint(&view.installed), Evidence::Model),
+            _ => (prints.of(&view.installed), Evidence::Model),
         };
         let protection = match view.protection {
             Some(world::Protection { set_actions: true, .. }) => Protection::All,
@@ -137,6 +145,21 @@ impl Stage {
             workloads: node.as_ref().map_or(0, |node| node.pods.len() as u32),
             node: node.map(|_| Cluster::node_name(view.vm)),
         }
+    }
+}
+
+/// Fingerprints of one look: machines share a handful of models.
+#[derive(Debug, Default)]
+struct Prints(Vec<(Arc<Model>, Revision)>);
+
+impl Prints {
+    fn of(&mut self, model: &Arc<Model>) -> Revision {
+        let known = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, model));
+        known.map(|(_, print)| print.clone()).unwrap_or_else(|| {
+            let print = fingerprint(model);
+            self.0.push((Arc::clone(model), print.clone()));
+            print
+        })
     }
 }
 

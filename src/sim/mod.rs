@@ -8,6 +8,7 @@
 mod bound;
 mod change;
 mod cluster;
+mod compare;
 mod disk;
 mod errands;
 mod evict;
@@ -28,6 +29,7 @@ mod watch;
 
 pub use bound::{never_idle, slot_time};
 pub use cluster::ClusterSpec;
+pub use compare::{Strategy, UnknownStrategy, compare};
 pub use disk::Cut;
 pub use outcome::{Breach, End, Outcome};
 pub use run::run;
