@@ -20,7 +20,7 @@ use super::shell::Shell;
 use super::simulate::document;
 use super::table::push_line;
 use super::term::Style;
-use super::text::short;
+use super::text::{short, wrap};
 use crate::sim::{self, Outcome};
 use frame::Film;
 use moments::{Moment, moments, never_served};
@@ -136,26 +136,30 @@ impl Page<'_> {
     fn end(self) -> Result<(), Failure> {
         let term = self.shell.term;
         let (outcome, limits) = (self.outcome, self.limits);
+        let room = term.width.map(|wide| wide.min(frame::WIDE));
         let mut page = page::timeline(&outcome.timeline, limits, term, LINES);
         page.push('\n');
         let good = if outcome.is_broken() { Style::Red } else { Style::Green };
         for (n, line) in verdict(outcome, limits).iter().enumerate() {
-            push_line(&mut page, &term.paint(if n == 0 { good } else { Style::Plain }, line));
+            for line in wrap(line, room) {
+                push_line(&mut page, &term.paint(if n == 0 { good } else { Style::Plain }, &line));
+            }
         }
         page.push('\n');
         push_line(&mut page, &term.paint(Style::Bold, "Try next, in a clone of the repository"));
         for (command, why) in NEXT {
-            push_line(&mut page, &format!("  {command:<66}  {}", term.paint(Style::Dim, why)));
+            push_line(&mut page, &format!("  {}", term.paint(Style::Dim, &format!("# {why}"))));
+            push_line(&mut page, &format!("  {command}"));
         }
         self.shell.print(&page)
     }
 }
 
 const NEXT: [(&str, &str); 4] = [
-    ("poolkeeper simulate config/pools/web.yaml --faults storm", "your pool, on a bad day"),
-    ("poolkeeper simulate config/pools/web.yaml --svg web.svg", "the picture, as a file"),
-    ("poolkeeper plan --snapshot tests/cli/inputs/rolling.json", "what would be done, and why"),
-    ("poolkeeper validate config/pools", "are the pool files sound?"),
+    ("poolkeeper simulate config/pools/web.yaml --faults storm", "a pool file, on a bad day"),
+    ("poolkeeper simulate config/pools/web.yaml --svg web.svg", "the picture, in a file"),
+    ("poolkeeper plan --snapshot tests/cli/inputs/rolling.json", "what to do now, and why"),
+    ("poolkeeper validate config/pools", "whether pool files are sound"),
 ];
 
 fn verdict(outcome: &Outcome, limits: Limits) -> Vec<String> {

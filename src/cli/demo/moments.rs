@@ -79,8 +79,7 @@ impl Teller<'_> {
         let timeline = self.timeline;
         let new = |row: &&Row| row.created >= timeline.from;
         if let Some(first) = timeline.rows.iter().filter(new).min_by_key(|row| row.created) {
-            let say =
-                format!("m{} is made with it, and few others: is the image any good?", first.id);
+            let say = format!("m{} is the first machine with it: is the image any good?", first.id);
             self.tell(first.created, say);
         }
         let serves = |row: &Row| Some((begins(row, Doing::Serving)?, row.id.clone()));
@@ -122,13 +121,11 @@ impl Teller<'_> {
             if end - created > WONDER {
                 self.tell(
                     created + WONDER,
-                    format!("m{id} boots and boots. It does not count, so nothing is risked."),
+                    format!("m{id} boots and boots. It does not count, so nothing is lost."),
                 );
             }
             let took = short(Span::from_millis((end - created) / 60_000 * 60_000));
-            let say = format!(
-                "m{id} is not ready after {took}: given up, deleted, replaced. Counted as a failure."
-            );
+            let say = format!("m{id} was not ready within {took}: given up, deleted, replaced.");
             self.tell(end, say);
         }
     }

@@ -6,6 +6,7 @@ pub mod document;
 mod input;
 mod many;
 mod page;
+mod versus;
 mod words;
 
 use std::fs;
@@ -20,7 +21,7 @@ use super::exit::{Exit, Failure};
 use super::shell::Shell;
 use super::term::Style;
 use crate::model::time::Time;
-use crate::sim::{self, Faults, Outcome, Scenario};
+use crate::sim::{self, Faults, Outcome, Scenario, Strategy};
 use input::{Input, Terms};
 
 const ABOUT: &str = "Rehearses a rollout in a made-up cloud and virtual time";
@@ -40,6 +41,7 @@ Examples:
   poolkeeper simulate web.yaml --faults storm --story   a bad day, turn by turn
   poolkeeper simulate web.yaml --machines 200 --svg web.svg
   poolkeeper simulate web.yaml --faults mild --runs 100 how times, calls and heights are spread
+  poolkeeper simulate web.yaml --compare waves,batch:20%,one-by-one
   poolkeeper simulate now.json                          from the machines of a snapshot
 
 Faults:
@@ -91,6 +93,10 @@ pub struct Simulate {
     #[arg(long, value_name = "N", conflicts_with_all = ["svg", "story"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     runs: Option<u32>,
 
+    /// Play other ways to roll in the same world: waves, batch:20% (or another part), one-by-one
+    #[arg(long, value_name = "WAYS", value_delimiter = ',', conflicts_with_all = ["runs", "svg", "story"], value_parser = strategy)]
+    compare: Vec<Strategy>,
+
     /// Write the picture to a file
     #[arg(long, value_name = "PATH")]
     svg: Option<PathBuf>,
@@ -98,6 +104,10 @@ pub struct Simulate {
     /// Tell every turn that did anything
     #[arg(long)]
     story: bool,
+}
+
+fn strategy(text: &str) -> Result<Strategy, String> {
+    text.parse().map_err(|error: sim::UnknownStrategy| error.to_string())
 }
 
 fn time(text: &str) -> Result<Time, String> {
@@ -121,6 +131,15 @@ impl Simulate {
             return Ok(exit(many.is_broken()));
         }
         let scenario = input.scenario(&terms, self.seed);
+        if !self.compare.is_empty() {
+            let versus = versus::run(&scenario, profile, &self.compare, shell);
+            if json {
+                shell.line(&versus.document().to_string())?;
+            } else {
+                shell.print(&versus.page(shell.term))?;
+            }
+            return Ok(exit(versus.is_broken()));
+        }
         let outcome = sim::run(&scenario);
         self.show(&scenario, profile, &outcome, json, shell)
     }
@@ -186,4 +205,14 @@ fn write_svg(
         let say = format!("{} cannot be written: {error}", path.display());
         Failure::new(Exit::Internal, "unwritable", say).help("name a file in a folder that exists")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_broken_law_is_an_error() {
+        assert_eq!((exit(true), exit(false)), (Exit::Refused, Exit::Done));
+    }
 }

@@ -66,9 +66,12 @@ fn numbers(outcome: &Outcome, limits: Limits) -> Table {
     );
     row("took", took, Style::Plain);
     let Limits { floor, ceiling, .. } = limits;
-    let low = format!("never fewer than {}; the floor is {floor}", outcome.lowest_available);
-    row("available", low, Style::Plain);
-    let high = format!("never more than {}; the ceiling is {ceiling}", outcome.highest_live);
+    let (low, high) = (outcome.lowest_available, outcome.highest_live);
+    // Where no law was broken, it was not our doing.
+    let fell = if low < floor { ", and faults alone took the pool below it" } else { "" };
+    row("available", format!("never fewer than {low}; the floor is {floor}{fell}"), Style::Plain);
+    let rose = if high > ceiling { ", and others alone took the pool above it" } else { "" };
+    let high = format!("never more than {high}; the ceiling is {ceiling}{rose}");
     row("live", high, Style::Plain);
     let turns = format!(
         "{}; {} more were asked for and came together in these",
