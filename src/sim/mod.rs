@@ -12,6 +12,7 @@ mod compare;
 mod disk;
 mod errands;
 mod evict;
+mod found;
 mod house;
 mod look;
 mod outcome;
@@ -20,6 +21,7 @@ mod plant;
 mod refuse;
 mod run;
 mod scenario;
+mod showpiece;
 mod stage;
 mod story;
 mod timeline;
@@ -34,5 +36,9 @@ pub use outcome::{Breach, End, Outcome};
 pub use plant::{Plant, Slip};
 pub use run::{run, run_planted};
 pub use scenario::{LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft};
+pub use showpiece::showpiece;
 pub use stage::Adapter;
 pub use timeline::{Doing, Heights, Row, Segment, Timeline};
+
+// What whoever starts a rehearsal must name; the made-up cloud itself stays behind this room.
+pub use crate::world::{Call, Faults};
