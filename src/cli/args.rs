@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
-use super::{completions, explain, plan, validate};
+use super::{completions, demo, explain, plan, simulate, validate};
 
 const ABOUT: &str =
     "Keeps pools of cloud VMs at the right size and on the right model, without taking them down.";
@@ -18,6 +18,8 @@ None of these commands needs a network, an account, a store or a clock: they rea
 
 const EXAMPLES: &str = "\
 Examples:
+  poolkeeper demo                               a rollout, played in your terminal
+  poolkeeper simulate pools/web.yaml            the same for a pool of yours
   poolkeeper validate pools/                    check every pool file of a folder
   poolkeeper plan --snapshot now.json           what would be done now, and why
   poolkeeper explain --snapshot now.json        why nothing (more) happens now
@@ -76,8 +78,10 @@ macro_rules! commands {
 
 // In the order of the help text.
 commands! {
+    Demo in demo;
     Plan in plan;
     Explain in explain;
+    Simulate in simulate;
     Validate in validate;
     Completions in completions;
 }

@@ -7,11 +7,14 @@
 pub mod args;
 mod completions;
 mod decide;
+mod demo;
+mod draw;
 pub mod exit;
 mod explain;
 mod page;
 mod plan;
 mod shell;
+mod simulate;
 mod source;
 mod table;
 pub mod term;
