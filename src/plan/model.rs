@@ -1,6 +1,7 @@
 //! The model in the set: written only where the pool owns fields of it, put back when a revision turned out bad.
 
 use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH, Verb};
+use crate::model::ids::Revision;
 use crate::model::inventory::{ModelFields, Orchestration};
 use crate::model::journal::{Entry, Outcome, Refused};
 use crate::model::machine::Machine;
@@ -35,7 +36,7 @@ pub(super) fn wanted_fields(input: &Input) -> Option<ModelFields> {
 /// How many models the machines refer to.
 pub(super) fn referenced(machines: &[Machine]) -> usize {
     let mut revisions: Vec<&str> =
-        machines.iter().filter_map(|m| m.revision.as_ref()).map(|r| r.as_str()).collect();
+        machines.iter().filter_map(|m| m.revision.as_ref()).map(Revision::as_str).collect();
     revisions.sort_unstable();
     revisions.dedup();
     revisions.len()
