@@ -160,7 +160,10 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize) {
     if row.doing == Doing::TakeBack {
         return take_back(desk, batches, at);
     }
-    let Some(because) = wanted else { return take_back(desk, batches, at) };
+    // It is another than it was when it was asked to go: whatever was drained from it may be back.
+    let woke = machine.needs_drain() && machine.since > machine.lifecycle_since;
+    let stands = |because: &Because| !woke || *because == Because::Failed;
+    let Some(because) = wanted.filter(stands) else { return take_back(desk, batches, at) };
     let in_place = desk.input.policy.rollout.method == Method::Reimage;
     if in_place && because == Because::Outdated {
         put(desk, &mut batches.reimage, at, because);
@@ -176,6 +179,12 @@ fn take_back(desk: &Desk, batches: &mut Batches, at: usize) {
     batches.moved.push((at, Lifecycle::InService, Why::RequestLost));
 }
 
+fn is_ill(desk: &Desk, machine: &Machine) -> bool {
+    let ill =
+        matches!(machine.condition, Condition::Failed | Condition::Unready | Condition::Stopped);
+    ill && desk.input.now.since(machine.since) >= desk.input.policy.repair.after
+}
+
 /// The reason for which it leaves, if it still stands; where none is on record, the first that does.
 fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
     let machine = row.machine(desk.input);
@@ -186,9 +195,10 @@ fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
         Because::Outdated => {
             row.outdated && row.kept == Kept::No && machine.revision.is_some() && !stopped
         }
-        Because::Failed => {
-            machine.condition != Condition::Ready && row.because == Some(Because::Failed)
-        }
+        Because::Failed => match row.because {
+            Some(because) => because == Because::Failed && machine.condition != Condition::Ready,
+            None => is_ill(desk, machine),
+        },
         // Without its own reason only one off target goes for this: the right surplus is picked anew.
         Because::Surplus => match row.because {
             Some(Because::Surplus) => missing <= 0,
@@ -196,7 +206,7 @@ fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
             _ => missing <= 0 && row.outdated,
         },
     };
-    let any = [Because::Named, Because::Outdated, Because::Surplus];
+    let any = [Because::Failed, Because::Named, Because::Outdated, Because::Surplus];
     row.because.into_iter().chain(any).find(stands)
 }
 

@@ -282,8 +282,18 @@ fn storm(dice: &mut Dice) {
     let pool = Pool::new(desired, dice.of(&LIMITS), dice.of(&LIMITS[1..]));
     let mut pool = pool.old_ready(desired as usize);
     pool.draft.rollout.ramp = dice.once_in(2).then_some(Ramp { first: 1, factor: 2 });
-    pool.draft.rollout.on_failure = OnFailure::Continue;
-    pool.draft.unconfirmed = Unconfirmed::Allow;
+    pool.draft.rollout.on_failure =
+        dice.of(&[OnFailure::Continue, OnFailure::Pause, OnFailure::Rollback]);
+    pool.draft.rollout.count_deleting = !dice.once_in(4);
+    pool.draft.unconfirmed = dice.of(&[Unconfirmed::Allow, Unconfirmed::Hold]);
+    if dice.once_in(3) {
+        let soak = Span::minutes(dice.roll(3) as i64);
+        let (at, approval) = (Quantity::percent(30), dice.once_in(2));
+        pool.draft.rollout.checkpoints = vec![Checkpoint { at, soak, approval, gates: Vec::new() }];
+    }
+    if dice.once_in(4) {
+        pool.draft.rollout.method = Method::Reimage;
+    }
     if dice.once_in(2) {
         pool = pool.nodes();
     }
@@ -293,17 +303,35 @@ fn storm(dice: &mut Dice) {
         accident(dice, &mut world);
         world.step();
     }
-    world.pool.speak(AskVerb::Resume);
-    world.step();
-    world.pool.speak(AskVerb::Retry);
-    let (desired, wanted) = (world.pool.draft.count, world.pool.set.revision.clone());
+    calm(&mut world);
+}
+
+/// Accidents end, people answer what waits for them, and the pool arrives.
+fn calm(world: &mut World) {
+    (world.refusals, world.bad) = (0, None);
     for machine in &mut world.pool.machines {
         machine.marks = None;
         if !matches!(machine.condition, Condition::Provisioning | Condition::Deleting) {
             (machine.condition, machine.since) = (Condition::Ready, world.pool.now);
         }
     }
-    world.run(2_500, |world| world.is_at(desired, wanted.as_str()));
+    let desired = world.pool.draft.count;
+    for _ in 0..400 {
+        for verb in [AskVerb::Resume, AskVerb::Retry, AskVerb::Approve] {
+            world.pool.speak(verb);
+        }
+        for _ in 0..12 {
+            world.reimages_to = Some(world.pool.set.revision.as_str().into());
+            world.step();
+            let wanted = world.pool.state.as_ref().unwrap().wanted.clone().unwrap();
+            // A way back by itself waits for others to put the model back.
+            world.pool.set.revision = wanted.clone();
+            if world.is_at(desired, wanted.as_str()) {
+                return;
+            }
+        }
+    }
+    world.run(1, |_| false);
 }
 
 fn accident(dice: &mut Dice, world: &mut World) {
@@ -325,6 +353,10 @@ fn accident(dice: &mut Dice, world: &mut World) {
         5 => world.pool.draft.count = 1 + dice.roll(8) as u32,
         6 => world.pool.set.revision = rev(dice.of(&["r1", "r2", "r3"])),
         7 => world.pool.speak(dice.of(&[AskVerb::Pause, AskVerb::Resume, AskVerb::Refresh])),
+        9 => world.refusals = 1 + dice.roll(2) as u32,
+        10 => world.bad = Some(dice.of(&["r2", "r3"]).to_owned()),
+        11 => world.bad = None,
+        12 => world.pool.speak(any_verb(dice)),
         8 if at.is_some() => {
             let id = world.pool.machines[at.unwrap()].id.as_str().to_owned();
             let now = dice.once_in(4);

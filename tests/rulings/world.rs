@@ -28,6 +28,8 @@ pub struct World {
     pub room: u32,
     /// The capacity falls when a delete is accepted, or when it is done.
     pub falls_late: bool,
+    /// The next so many writes are refused as conflicts; drains are blocked.
+    pub refusals: u32,
     /// What a re-image brings; none: what was there.
     pub reimages_to: Option<String>,
     /// What an update of the model makes of it.
@@ -55,6 +57,7 @@ impl World {
             bad: None,
             room: u32::MAX,
             falls_late: false,
+            refusals: 0,
             reimages_to: None,
             model_becomes: None,
             coming: Vec::new(),
@@ -264,6 +267,12 @@ impl World {
         let now = self.pool.now;
         self.written += usize::from(!matches!(action.verb(), Verb::Drain | Verb::Restore));
         let mut phase = Phase::Accepted { at: now, operation: None };
+        if self.refusals > 0 && action.verb() != Verb::Restore {
+            self.refusals -= 1;
+            let outcome = super::kit::blocked("Busy");
+            let phase = Phase::Ended { at: now, accepted: None, outcome };
+            return self.journal(action, phase);
+        }
         match &action {
             Action::Raise { from, to, expect, .. } => {
                 self.raises += 1;
@@ -307,6 +316,11 @@ impl World {
             }
             Action::Drain { .. } | Action::UpdateModel { .. } => {}
         }
+        self.journal(action, phase);
+    }
+
+    fn journal(&mut self, action: Action, phase: Phase) {
+        let now = self.pool.now;
         let id = EntryId::new(format!("w{:05}", self.written + self.pool.open.len() * 100_000));
         let epoch = Epoch(1);
         self.pool.open.push(Entry { id, epoch, written: now, read_at: now, action, phase });
