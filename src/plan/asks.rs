@@ -1,9 +1,12 @@
 //! What operators ask for. Each ask is honoured once and answered with a sentence.
 
+use crate::model::ids::AskId;
+use crate::model::machine::{Condition, Lifecycle};
 use crate::model::plan::{Ask, AskAnswer, AskVerb, Input};
-use crate::model::rollout::{Ending, Move, PoolState, Stage};
+use crate::model::rollout::{Cause, Ending, Move, PoolState, Stage};
 
 use super::course;
+use super::create;
 use super::desired;
 use super::rows::is;
 
@@ -55,13 +58,14 @@ fn obey(
             step(memory, Move::Pause { by: ask.by.clone(), why: ask.why.clone(), at }, "paused")
         }
         AskVerb::Resume => step(memory, Move::Resume, "goes on"),
-        AskVerb::Retry => retry(memory),
+        AskVerb::Retry => retry(input, memory),
         AskVerb::Approve => Ok(approve(input, memory)),
         AskVerb::Promote => promote(input, memory),
         AskVerb::Abort => abort(input, memory),
         AskVerb::Rollback => roll_back(input, memory),
         AskVerb::Refresh => {
-            memory.refresh_before = Some(ask.at);
+            // An ask from a clock ahead of ours must not age the machines made for it.
+            memory.refresh_before = Some(ask.at.min(input.now));
             memory.advisory_held = false;
             Ok("every machine whose disk is older than this ask is replaced".into())
         }
@@ -72,6 +76,12 @@ fn obey(
         AskVerb::WriteOff(id) => {
             let found = input.machines.iter().find(|m| m.id == *id);
             let Some(machine) = found else { return Err(format!("no machine {id} in this pool")) };
+            let going = machine.condition == Condition::Deleting
+                || machine.lifecycle == Lifecycle::Deleting
+                || memory.tombs.iter().any(|(key, _)| is(key, machine));
+            if !going {
+                return Err(format!("machine {id} is not being deleted, so it counts"));
+            }
             if !memory.written_off.iter().any(|key| is(key, machine)) {
                 memory.written_off.push(machine.key());
             }
@@ -91,11 +101,14 @@ fn step(memory: &mut PoolState, asked: Move, done: &str) -> Result<String, Strin
     Ok(format!("the rollout {done}"))
 }
 
-fn retry(memory: &mut PoolState) -> Result<String, String> {
+fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     if let Some(rollout) = &mut memory.rollout {
         rollout.failed.clear();
         rollout.tried.clear();
         rollout.failed_in_a_row = 0;
+        rollout.soaking = None;
+        // What failed before this was answered by it.
+        rollout.progress.at = input.now;
         memory.model.put_back_over = None;
         memory.model.wanted_fields = None;
         return step(memory, Move::Retry, "is tried again");
@@ -111,12 +124,25 @@ fn retry(memory: &mut PoolState) -> Result<String, String> {
     Ok("the revision may be rolled out again".into())
 }
 
+/// Nothing was there to settle, or something was on its way: the ask was not carried out.
+pub(super) fn settled_nothing(input: &Input, answers: &mut [AskAnswer]) {
+    let settles = |id: &AskId| {
+        input.asks.iter().any(|ask| ask.id == *id && ask.verb == AskVerb::SettleCapacity)
+    };
+    for answer in answers.iter_mut().filter(|answer| settles(&answer.id)) {
+        answer.accepted = false;
+        answer.say = "nothing is to be settled now, or machines are on their way; ask again".into();
+    }
+}
+
 /// Say yes to whatever waits for it.
 fn approve(input: &Input, memory: &mut PoolState) -> String {
     let mut said = Vec::new();
     if let Some(fall) = memory.desired.waiting.clone() {
         memory.desired.confirmed = Some(input.now);
         desired::fall_to(input, memory, fall.to);
+        // Falls are measured from what a person agreed to.
+        memory.desired.falls.clear();
         said.push(format!("the size falls from {} to {}", fall.from, fall.to));
     }
     if !memory.surplus_confirmed {
@@ -124,19 +150,25 @@ fn approve(input: &Input, memory: &mut PoolState) -> String {
         memory.desired.confirmed = Some(input.now);
         said.push("surplus may leave".into());
     }
-    memory.desired.others.clear();
+    if !memory.desired.others.is_empty() {
+        memory.desired.others.clear();
+        said.push("what others wrote to the capacity stands".into());
+    }
     if memory.advisory_held {
         memory.advisory_held = false;
         memory.advisory_before = Some(input.now);
         said.push("the cloud's flag is believed".into());
     }
-    memory.model_accepted = Some(input.set.revision.clone());
-    memory.hot_loop_released.clone_from(&memory.wanted);
-    if let Some(rollout) = &mut memory.rollout {
+    if create::is_unproven(input, memory) {
+        memory.model_accepted = Some(input.set.revision.clone());
+        said.push("the model in the set is accepted".into());
+    }
+    // Only what was reached is approved: a yes to something else must not open a checkpoint further on.
+    if let Some(rollout) = memory.rollout.as_mut().filter(|rollout| rollout.soaking.is_some()) {
         rollout.approved = true;
         said.push("the checkpoint is approved".into());
     }
-    if said.is_empty() { "the model in the set is accepted".into() } else { said.join("; ") }
+    if said.is_empty() { "nothing waits for an approval".into() } else { said.join("; ") }
 }
 
 fn promote(input: &Input, memory: &mut PoolState) -> Result<String, String> {
@@ -145,13 +177,17 @@ fn promote(input: &Input, memory: &mut PoolState) -> Result<String, String> {
         course::end(input, memory, Ending::Succeeded);
         return Ok("the watch is over; the rollout succeeded".into());
     }
+    if rollout.soaking.is_none() {
+        return Err("no checkpoint waits; nothing is skipped".into());
+    }
     course::pass(rollout);
     Ok("the checkpoint ahead is passed".into())
 }
 
 fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     let Some(rollout) = &memory.rollout else {
-        return if memory.mixed {
+        let last = memory.last.as_ref().map(|last| last.how);
+        return if memory.mixed || last == Some(Ending::Aborted) {
             Ok("was aborted before".into())
         } else {
             Err("no rollout is open".into())
@@ -159,16 +195,21 @@ fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     };
     let (from, to) = (rollout.from.clone(), rollout.to.clone());
     memory.mixed = from.as_ref() != Some(&to);
-    if let Some(from) = from {
-        memory.wanted = Some(from);
-    }
+    let back = rollout.cause == Cause::Rollback;
+    // A way back that is stopped must not make the bad revision the wanted one.
+    let (stays, left) = if back { (Some(to), from) } else { (from, Some(to)) };
+    memory.wanted = stays.or_else(|| memory.wanted.take());
     memory.refresh_before = None;
     memory.desired.confirmed = Some(input.now);
     course::end(input, memory, Ending::Aborted);
-    Ok(format!("aborted; what stands above D leaves, machines on {to} first"))
+    let first = left.map_or(String::new(), |left| format!(", machines on {left} first"));
+    Ok(format!("aborted; what stands above D leaves{first}"))
 }
 
 fn roll_back(input: &Input, memory: &mut PoolState) -> Result<String, String> {
+    if memory.rollout.as_ref().is_some_and(|rollout| rollout.cause == Cause::Rollback) {
+        return Ok("rolls back already".into());
+    }
     match course::go_back_to(memory) {
         Some(to) => {
             let said = format!("rolls back to {to}");

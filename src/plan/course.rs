@@ -1,17 +1,15 @@
 //! Where the pool is going: the wanted revision, and the rollout that takes it there. The only place that moves a rollout.
 
 use crate::model::ids::Revision;
-use crate::model::machine::Evidence;
+use crate::model::machine::{Condition, Machine};
 use crate::model::plan::{Input, Verdict};
-use crate::model::policy::{Adopt, Method, Natives, OnFailure};
+use crate::model::policy::{Natives, OnFailure};
 use crate::model::revision::differs;
 use crate::model::rollout::{Cause, Ended, Ending, Move, PoolState, Progress, Rollout, Stage};
-use crate::model::time::{Span, Time};
+use crate::model::time::Time;
 
+use super::opening;
 use super::rows::{Group, Reference, Row, is};
-
-/// The same revision rolled out twice within this time is a loop, not a wish.
-const HOT_LOOP: Span = Span::hours(1);
 
 /// Completed revisions remembered.
 // 8: a scale set holds at most ten models, so no older one can be gone back to.
@@ -35,7 +33,7 @@ pub(super) fn reference(input: &Input, memory: &PoolState) -> Reference {
     refer_to(memory, revision)
 }
 
-fn refer_to(memory: &PoolState, revision: Revision) -> Reference {
+pub(super) fn refer_to(memory: &PoolState, revision: Revision) -> Reference {
     Reference {
         revision,
         advisory_before: memory.advisory_before,
@@ -48,6 +46,9 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
     let now_there = &input.set.revision;
     if memory.adopted.is_none() {
         let majority = majority(input).unwrap_or_else(|| now_there.clone());
+        if majority == *now_there {
+            memory.model.good_fields.clone_from(&input.set.model);
+        }
         memory.good = vec![majority];
         memory.wanted = Some(now_there.clone());
         memory.model.seen = Some(now_there.clone());
@@ -74,6 +75,7 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
         }
         return;
     }
+    super::model::give_up(input, memory);
     if memory.model.seen.as_ref() != Some(now_there) {
         memory.model.seen = Some(now_there.clone());
         // Somebody put back what a rollout is going back to: that is no new wish.
@@ -107,34 +109,12 @@ fn majority(input: &Input) -> Option<Revision> {
 /// Open, retarget, fail; everything that depends on machines and not on a verb.
 pub(super) fn steer(input: &Input, memory: &mut PoolState, rows: &[Row]) {
     if memory.adopted.is_none() {
-        adopt(input, memory);
+        opening::adopt(input, memory);
     }
-    schedule(input, memory);
+    opening::schedule(input, memory);
     retarget(input, memory);
-    open(input, memory);
+    opening::open(input, memory);
     note_failures(input, memory, rows);
-}
-
-fn adopt(input: &Input, memory: &mut PoolState) {
-    memory.adopted = Some(input.now);
-    let off = |evidence_counts: bool| {
-        input.machines.iter().any(|m| {
-            (m.evidence != Evidence::Advisory) == evidence_counts
-                && m.revision.as_ref().is_some_and(|has| differs(has, &input.set.revision))
-        })
-    };
-    let believed = off(true) || input.policy.adopt == Adopt::Roll;
-    memory.advisory_held = off(false) && !believed;
-    memory.advisory_before = (off(false) && believed).then_some(input.now);
-}
-
-fn schedule(input: &Input, memory: &mut PoolState) {
-    let after = memory.scheduled.or(memory.adopted).unwrap_or(input.now);
-    let due = input.policy.rollout.schedule.iter().filter_map(|s| s.due(after, input.now)).max();
-    if let Some(at) = due {
-        memory.scheduled = Some(at);
-        memory.refresh_before = Some(at.max(memory.refresh_before.unwrap_or(at)));
-    }
 }
 
 fn retarget(input: &Input, memory: &mut PoolState) {
@@ -151,76 +131,33 @@ fn retarget(input: &Input, memory: &mut PoolState) {
     rollout.failed.clear();
     rollout.tried.clear();
     rollout.failed_in_a_row = 0;
-    (rollout.passed, rollout.soaking, rollout.approved) = (0, None, false);
+    // A way back is not held up.
+    let passed = if rollout.cause == Cause::Rollback { u32::MAX } else { 0 };
+    (rollout.passed, rollout.soaking, rollout.approved) = (passed, None, false);
     rollout.progress = Progress { at: input.now, current_available: 0, outdated_left: covered };
     let stage = std::mem::replace(&mut rollout.stage, Stage::Going);
     rollout.stage = stage.after(Move::Retarget).unwrap_or(Stage::Going);
 }
 
-fn count_outdated(input: &Input, memory: &PoolState, wanted: &Revision) -> u32 {
+pub(super) fn count_outdated(input: &Input, memory: &PoolState, wanted: &Revision) -> u32 {
     let reference = refer_to(memory, wanted.clone());
     input.machines.iter().filter(|m| reference.outdates(m)).count() as u32
 }
 
-/// The next age limit that counts, if a machine is over age: those that follow soon go with it, so that ages bunch.
-fn over_age(input: &Input) -> Option<Time> {
-    let age = input.policy.rollout.max_age?;
-    let over = input.machines.iter().any(|m| input.now.since(m.imaged) > age);
-    over.then(|| input.now.minus(age).plus(Span::from_millis(age.millis() / 10)))
+fn is_off(machine: &Machine, to: &Revision) -> bool {
+    machine.revision.as_ref().is_some_and(|has| differs(has, to))
 }
 
-fn open(input: &Input, memory: &mut PoolState) {
-    if memory.rollout.is_some() || input.policy.rollout.method == Method::OnDelete {
-        return;
+/// When its grace ended.
+fn failed_at(input: &Input, machine: &Machine) -> Time {
+    let ill = !matches!(machine.condition, Condition::Provisioning | Condition::Ready);
+    let late = machine.imaged.plus(input.policy.rollout.readiness_deadline);
+    let ill = ill.then(|| machine.since.plus(input.policy.repair.after));
+    match ill {
+        Some(ill) if machine.ever_available => ill,
+        Some(ill) => ill.min(late),
+        None => late,
     }
-    let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
-    let by_revision = Reference { imaged_before: None, ..refer_to(memory, wanted.clone()) };
-    let off = input.machines.iter().any(|m| by_revision.outdates(m));
-    let to_refresh = |before: Time| input.machines.iter().any(|m| m.imaged < before);
-    let cause = if off && !memory.mixed {
-        if is_hot_loop(input, memory, &wanted) {
-            return;
-        }
-        if memory.good.contains(&wanted) && memory.good.last() != Some(&wanted) {
-            Cause::Rollback
-        } else {
-            Cause::Revision
-        }
-    } else if memory.refresh_before.is_some_and(to_refresh) {
-        Cause::Refresh
-    } else if let Some(before) = over_age(input) {
-        memory.refresh_before = Some(before);
-        Cause::MaxAge
-    } else {
-        return;
-    };
-    let covered = count_outdated(input, memory, &wanted);
-    let from = memory.good.last().cloned();
-    memory.rollout = Some(Rollout {
-        cause,
-        from,
-        to: wanted,
-        opened: input.now,
-        covered,
-        stage: Stage::Going,
-        failed: Vec::new(),
-        failed_in_a_row: 0,
-        passed: 0,
-        soaking: None,
-        approved: false,
-        progress: Progress { at: input.now, current_available: 0, outdated_left: covered },
-        tried: Vec::new(),
-    });
-}
-
-pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) -> bool {
-    let recent = memory.last.as_ref().is_some_and(|last| {
-        last.cause == Cause::Revision
-            && matches!(last.how, Ending::Succeeded | Ending::SucceededWithExceptions)
-            && last.to == *wanted
-            && input.now.since(last.at) < HOT_LOOP
-    });
-    recent && memory.hot_loop_released.as_ref() != Some(wanted)
 }
 
 /// A machine made or updated by this rollout that failed before the rollout ended, once each.
@@ -228,14 +165,18 @@ fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
     let Some(rollout) = &mut memory.rollout else { return };
     for row in rows {
         let machine = row.machine(input);
-        if row.group == Group::Updating || row.group == Group::Ready {
+        if row.group == Group::Updating {
             continue;
         }
         let made =
             machine.first_seen >= rollout.opened && machine.revision.as_ref() == Some(&rollout.to);
         let updated = rollout.tried.iter().any(|key| is(key, machine));
-        let failed = row.group == Group::Failed && (made || updated);
-        if failed && !rollout.failed.iter().any(|key| is(key, machine)) {
+        // What had failed by the last retry was answered by it.
+        let new = failed_at(input, machine) > rollout.progress.at;
+        let failed = row.group == Group::Failed && (made || updated) && new;
+        // It serves again, on what it served before: the update brought nothing but an outage.
+        let in_vain = updated && row.group == Group::Ready && is_off(machine, &rollout.to);
+        if (failed || in_vain) && !rollout.failed.iter().any(|key| is(key, machine)) {
             rollout.failed.push(machine.key());
             rollout.failed_in_a_row = rollout.failed_in_a_row.saturating_add(1);
         }
@@ -281,6 +222,8 @@ pub(super) fn roll_back(input: &Input, memory: &mut PoolState, to: Revision) {
         Some(rollout) => Some(rollout.to.clone()),
         None => memory.wanted.clone(),
     };
+    // What is left for being bad is no revision to go back to, from there least of all.
+    memory.good.retain(|good| Some(good) != left.as_ref());
     memory.wanted = Some(to.clone());
     memory.mixed = false;
     let covered = count_outdated(input, memory, &to);
@@ -342,6 +285,7 @@ pub(super) enum Barrier {
     Soaking(u32, Time),
     Approval(u32),
     GateUnknown(u32, Box<str>),
+    GateFailed(u32, Box<str>),
 }
 
 impl Barrier {
@@ -351,7 +295,8 @@ impl Barrier {
             Barrier::Filling(n)
             | Barrier::Soaking(n, _)
             | Barrier::Approval(n)
-            | Barrier::GateUnknown(n, _) => Some(*n),
+            | Barrier::GateUnknown(n, _)
+            | Barrier::GateFailed(n, _) => Some(*n),
         }
     }
 }
@@ -375,7 +320,7 @@ pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Bar
         let worst = ahead.gates.iter().map(|name| (verdict(name), name));
         if let Some((_, name)) = worst.clone().find(|(v, _)| *v == Verdict::Fail) {
             fail(input, memory, &format!("gate {name} failed at checkpoint {}", ahead.at));
-            return Barrier::Filling(limit);
+            return Barrier::GateFailed(limit, name.clone());
         }
         let soaked = since.plus(ahead.soak);
         if input.now < soaked {

@@ -3,7 +3,7 @@
 use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::inventory::{Native, Orchestration};
-use crate::model::journal::{Outcome, Refusal};
+use crate::model::journal::{Entry, Outcome, Refusal};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
 use crate::model::rollout::{BackOff, PoolState, Stage};
@@ -45,7 +45,10 @@ impl Wish {
 /// Learn what was refused since the last turn, and forget what was delivered.
 pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Count) {
     let available = count.ready.max(0) as u32;
-    for entry in input.open.iter().filter(|entry| entry.verb() == Verb::Raise) {
+    let mut raises: Vec<&Entry> =
+        input.open.iter().filter(|entry| entry.verb() == Verb::Raise).collect();
+    raises.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
+    for entry in raises {
         match entry.outcome() {
             // Overtaken by a newer request, often our own delete: no word of the cloud against it.
             Some((_, Outcome::Refused(refused))) if refused.refusal == Refusal::Preempted => {}
@@ -339,18 +342,19 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut H
 }
 
 /// The revision in the model failed, or never had an available machine, and a better one is known.
-fn is_unproven(input: &Input, memory: &PoolState) -> bool {
+pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     if memory.model_accepted.as_ref() == Some(here) {
         return false;
     }
     let better = memory.good.iter().any(|good| good != here);
-    let failed = memory.mixed
-        || memory
-            .rollout
-            .as_ref()
-            .is_some_and(|r| r.to == *here && matches!(r.stage, Stage::Failing { .. }));
-    let served = memory.good.contains(here)
+    let failed = memory.rollout.as_ref().is_some_and(|r| {
+        r.to == *here && r.from.as_ref() != Some(here) && matches!(r.stage, Stage::Failing { .. })
+    });
+    let good = memory.good.contains(here);
+    // It was left for a better one, and the model still names it.
+    let left = !good && memory.wanted.as_ref() != Some(here);
+    let served = good
         || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
-    better && ((failed && memory.wanted.as_ref() != Some(here)) || failed || !served)
+    better && (failed || left || (!served && memory.rollout.is_some()))
 }

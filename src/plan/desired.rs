@@ -101,7 +101,9 @@ fn explains(entry: &Entry) -> Option<(i32, i32)> {
 
 fn take_ledger(input: &Input, memory: &mut PoolState) {
     let desired = &mut memory.desired;
-    for entry in input.open {
+    let mut open: Vec<&Entry> = input.open.iter().collect();
+    open.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
+    for entry in open {
         let Some((least, most)) = explains(entry) else { continue };
         let ended = entry.outcome().map(|(at, _)| at);
         match desired.ledger.iter_mut().find(|line| line.entry == entry.id) {

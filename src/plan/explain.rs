@@ -2,9 +2,9 @@
 
 use crate::model::action::Because;
 use crate::model::machine::Lifecycle;
-use crate::model::plan::Input;
+use crate::model::plan::{Input, Why};
 use crate::model::policy::{Owner, Unconfirmed};
-use crate::model::rollout::PoolState;
+use crate::model::rollout::{Blocked, PoolState};
 use crate::model::time::Span;
 
 use super::desired::{self, FALL_WINDOW};
@@ -12,7 +12,7 @@ use super::journal::Journal;
 use super::numbers::Count;
 use super::remove::Removals;
 use super::rows::{Group, Row, is};
-use super::send::Sent;
+use super::send::{ASKED_ONCE_MORE, Sent};
 
 /// After somebody else changed the capacity, surplus is not believed for this long.
 // 2 min: the cloud may be deleting the very machines that look surplus, and lists them for that long.
@@ -112,6 +112,12 @@ pub(super) fn remember(
     }
     if !memory.written_off.is_empty() {
         memory.written_off.retain(|key| input.machines.iter().any(|machine| is(key, machine)));
+    }
+    for (row, _, _) in sent.moved.iter().filter(|moved| moved.2 == Why::StuckDelete) {
+        let (machine, at) = (rows[*row].machine(input), input.now);
+        memory.blocked.retain(|blocked| !is(&blocked.key, machine));
+        let code = Some(ASKED_ONCE_MORE.into());
+        memory.blocked.push(Blocked { key: machine.key(), times: 1, at, until: at, code });
     }
     if let Some(rollout) = &mut memory.rollout {
         for (row, lifecycle, _) in &sent.moved {

@@ -108,13 +108,12 @@ impl<'a> Journal<'a> {
         }
         raises.sort_by(|a, b| (a.0.written, &a.0.id).cmp(&(b.0.written, &b.0.id)));
         // Each newly listed machine is explained by the oldest raise that still lacks one.
-        // What was seen no later than it was asked for is none of it: an earlier raise, or somebody else, bore that.
         let first = raises[0].0.written;
-        let mut born: Vec<Time> =
-            input.machines.iter().map(|m| m.first_seen).filter(|seen| *seen > first).collect();
-        born.sort_unstable();
-        for seen in born {
-            let owner = raises.iter_mut().find(|(entry, left)| *left > 0 && entry.written < seen);
+        let mut born: Vec<&Machine> =
+            input.machines.iter().filter(|machine| machine.first_seen >= first).collect();
+        born.sort_unstable_by_key(|machine| machine.first_seen);
+        for machine in born {
+            let owner = raises.iter_mut().find(|(entry, left)| *left > 0 && bore(entry, machine));
             if let Some((_, left)) = owner {
                 *left -= 1;
             }
@@ -129,6 +128,12 @@ fn touch<'a>(entry: &'a Entry, target: &'a Target, machine: &Machine) -> Touch<'
         (at, how.unwrap_or(Ok(())))
     });
     Touch { verb: entry.verb(), entry, target, ended }
+}
+
+/// Whether this raise may have brought that machine. What the read showed on which the raise rests is none of its own.
+fn bore(entry: &Entry, machine: &Machine) -> bool {
+    let seen = machine.first_seen;
+    seen > entry.written || (seen == entry.written && machine.created == seen)
 }
 
 /// Changes the scale set itself.

@@ -11,17 +11,20 @@ mod create;
 mod desired;
 mod explain;
 mod holds;
+mod ills;
 mod journal;
 mod model;
 mod numbers;
+mod opening;
 mod pick;
 mod reasons;
 mod remove;
 mod report;
 mod rows;
 mod send;
+mod tombs;
 
-use crate::model::action::{Action, READ_IS_FRESH};
+use crate::model::action::{Action, READ_IS_FRESH, Verb};
 use crate::model::plan::{Input, PlanBug, Planned};
 use crate::model::policy::{Method, Owner};
 use crate::model::quantity::{Resolved, resolve};
@@ -62,7 +65,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     let journal = Journal::read(input);
     course::follow_model(input, &mut memory);
     desired::settle(input, &mut memory);
-    let Asked { answers, settle_capacity } = asks::honour(input, &mut memory);
+    let Asked { mut answers, settle_capacity } = asks::honour(input, &mut memory);
     let (mut rows, zones) = rows::classify(input, &journal, &mut memory);
     course::steer(input, &mut memory, &rows);
     let mut desk = sit_down(input, memory, std::mem::take(&mut rows), &journal, &zones);
@@ -79,6 +82,9 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     if picture {
         actions.extend(model::write(input, &mut desk.memory));
         actions.extend(desk.create(&journal, wish, settle_capacity));
+    }
+    if settle_capacity && !actions.iter().any(|action| action.verb() == Verb::Raise) {
+        asks::settled_nothing(input, &mut answers);
     }
     let sent = send::requests(&desk, &removals, picture);
     actions.extend(sent.actions.iter().cloned());
@@ -182,7 +188,7 @@ impl Desk<'_, '_> {
             && c.named == 0
             && c.leaving + c.failed + c.young + c.unready + c.updating + c.unknown == 0
             && c.pending == 0
-            && c.proven == (c.desired - c.kept).max(0);
+            && c.proven >= (c.desired - c.kept).max(0);
         let kept = c.kept.max(0) as u32;
         self.note_progress();
         course::finish(input, &mut self.memory, at_goal, kept);
@@ -250,6 +256,7 @@ impl Desk<'_, '_> {
 
     fn create(&mut self, journal: &Journal, wish: Wish, settle: bool) -> Option<Action> {
         let restorable = self.rows.iter().filter(|row| send::restores(row)).count() as i64;
+        let restorable = restorable.min(wish.fill.max(0));
         let wish =
             Wish { fill: wish.fill - restorable, replace: wish.replace - restorable, ..wish };
         create::raise(
@@ -268,7 +275,7 @@ impl Desk<'_, '_> {
             return Removals::default();
         }
         let limits = Limits {
-            gate: self.gate(),
+            gate: self.gate() && !self.surplus_in_doubt(),
             rolling: self.rolling(),
             repair,
             far: self.far,
@@ -286,6 +293,14 @@ impl Desk<'_, '_> {
     fn is_blind(&self) -> bool {
         let percent = i64::from(self.input.policy.repair.breaker_percent);
         self.count.unknown > (self.count.desired * percent / 100).max(1)
+    }
+
+    /// More than any surge explains, and nobody said that so many may leave: none of them leaves as outdated either.
+    fn surplus_in_doubt(&self) -> bool {
+        let c = &self.count;
+        let agreed =
+            self.memory.surplus_confirmed || explain::is_confirmed(self.input, &self.memory);
+        !agreed && c.exist + c.failed > c.ceiling
     }
 
     fn repair_limit(&mut self) -> i64 {

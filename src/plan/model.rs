@@ -1,11 +1,17 @@
 //! The model in the set: written only where the pool owns fields of it, put back when a revision turned out bad.
 
-use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH};
+use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH, Verb};
 use crate::model::inventory::{ModelFields, Orchestration};
+use crate::model::journal::{Entry, Outcome, Refused};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::policy::{Image, Rollback};
 use crate::model::rollout::{Cause, PoolState, Stage, Writing};
+use crate::model::time::Span;
+
+/// A model write that came to nothing is asked again after this.
+// A minute: every read until then may still lag behind it, and a refusal costs one call a minute.
+const ASK_AGAIN: Span = Span::seconds(60);
 
 /// A set may hold this many models; with one fewer, a new one waits.
 // Azure refuses even to scale out when machines refer to eleven models.
@@ -43,10 +49,58 @@ pub(super) fn referenced(machines: &[Machine]) -> usize {
     revisions.len()
 }
 
+/// A write that was refused, or that nobody knows of any more and no read shows, is asked again a while later.
+pub(super) fn give_up(input: &Input, memory: &mut PoolState) {
+    let Some(writing) = &memory.model.writing else { return };
+    let mut since = writing.at;
+    for entry in input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel) {
+        match entry.outcome() {
+            Some((at, _)) => since = since.max(at),
+            None => return,
+        }
+    }
+    if input.set.read_at < since.plus(ASK_AGAIN) {
+        return;
+    }
+    if !writing.put_back {
+        memory.model.wanted_fields = None;
+    }
+    memory.model.writing = None;
+}
+
+/// How the last write of the model was refused, while that is fresh.
+pub(super) fn refusal<'i>(input: &'i Input) -> Option<&'i Refused> {
+    let writes = input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel);
+    writes.filter_map(Entry::outcome).find_map(|(_, outcome)| match outcome {
+        Outcome::Refused(refused) => Some(refused),
+        _ => None,
+    })
+}
+
+/// Machines refer to so many models that a new one must wait.
+pub(super) fn is_crowded(input: &Input) -> bool {
+    input.set.orchestration == Orchestration::Uniform && referenced(input.machines) >= MODELS - 1
+}
+
+/// The fields people want are not in the model, and only the number of models stands against writing them.
+pub(super) fn waits_for_room(input: &Input, memory: &PoolState) -> bool {
+    let lacks = || {
+        let (model, wanted) = (input.set.model.as_ref()?, wanted_fields(input)?);
+        Some(!carries(model, &wanted))
+    };
+    memory.rollout.is_none() && is_crowded(input) && lacks().unwrap_or(false)
+}
+
 /// The write this turn needs, if any. At most one is under way.
 pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
     if memory.model.writing.is_some() {
         return None;
+    }
+    // What the model carries already needs no write, and is no new wish once it was put back.
+    if let (Some(model), Some(wanted)) = (&input.set.model, wanted_fields(input))
+        && carries(model, &wanted)
+    {
+        memory.model.wanted_fields = Some(wanted);
     }
     let (fields, why, reason) = what(input, memory)?;
     memory.model.writing = Some(Writing {
@@ -82,9 +136,7 @@ fn what(input: &Input, memory: &PoolState) -> Option<(ModelFields, ModelWrite, &
             matches!(r.stage, Stage::Failing { .. }) || r.cause == Cause::Rollback
         })
         || memory.model.put_back_over.is_some();
-    let crowded = input.set.orchestration == Orchestration::Uniform
-        && referenced(input.machines) >= MODELS - 1;
-    if carries(model, &wanted) || (waits_for_person && !new_wish) || crowded {
+    if carries(model, &wanted) || (waits_for_person && !new_wish) || is_crowded(input) {
         return None;
     }
     Some((wanted, ModelWrite::Wanted, "the pool file wants these fields in the model"))

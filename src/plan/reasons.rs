@@ -5,13 +5,13 @@ use crate::model::machine::Machine;
 use crate::model::rollout::{Cause, Ending, Stage};
 use crate::model::time::Span;
 
-use super::course::{self, Barrier, Closed};
+use super::course::{Barrier, Closed};
 use super::explain;
 use super::holds::BLOCKERS;
 use super::journal::Journal;
 use super::remove::Removals;
-use super::rows::{Doing, Group, Kept, Row};
-use super::{Desk, desired, model};
+use super::rows::Row;
+use super::{Desk, desired, ills, model, opening};
 
 /// Something is on its way: look again soon.
 pub(super) const SOON: Span = Span::seconds(15);
@@ -21,10 +21,11 @@ pub(super) fn collect(desk: &mut Desk, removals: &Removals, journal: &Journal, p
         about_the_picture(desk, journal);
     }
     about_the_gate(desk);
+    about_the_models(desk);
     about_the_course(desk);
     about_the_size(desk, removals);
-    about_machines(desk, removals);
-    about_what_is_under_way(desk);
+    ills::about_machines(desk, removals);
+    ills::about_what_is_under_way(desk);
 }
 
 /// The names of the rows that fit, for people.
@@ -37,7 +38,7 @@ fn owned(names: Vec<&str>) -> Vec<Box<str>> {
 }
 
 /// One hold for all rows that fit, if any do; how many.
-fn about(
+pub(super) fn about(
     desk: &mut Desk,
     reason: HoldReason,
     of: impl Fn(&Row) -> bool,
@@ -138,22 +139,40 @@ fn about_the_gate(desk: &mut Desk) {
     }
 }
 
+/// A wish for the model that waits whatever a rollout does.
+fn about_the_models(desk: &mut Desk) {
+    if model::waits_for_room(desk.input, &desk.memory) {
+        too_many_models(desk);
+    }
+    if let Some(refused) = model::refusal(desk.input) {
+        let code = refused.code.as_deref().unwrap_or(refused.refusal.name());
+        desk.holds.add(HoldReason::Refused, format!("a write of the model was refused ({code})"));
+    }
+}
+
+fn too_many_models(desk: &mut Desk) {
+    let many = model::referenced(desk.input.machines);
+    desk.holds
+        .add(
+            HoldReason::TooManyModels,
+            format!("machines refer to {many} models; a set holds {}", model::MODELS),
+        )
+        .number("models", many as i64)
+        .number("most", model::MODELS as i64);
+}
+
 fn about_the_model(desk: &mut Desk, cause: Cause) {
     let (here, target) = (desk.input.set.revision.clone(), desk.reference.revision.clone());
     if desk.memory.model.writing.is_some() {
-        desk.holds.add(
-            HoldReason::WaitingForModel,
-            format!("the model was written over {here} and no read shows it yet"),
-        );
-    } else if model::referenced(desk.input.machines) >= model::MODELS - 1 {
-        desk.holds.add(
-            HoldReason::TooManyModels,
-            format!(
-                "machines refer to {} models; a set holds {}",
-                model::referenced(desk.input.machines),
-                model::MODELS
-            ),
-        );
+        desk.holds
+            .add(
+                HoldReason::WaitingForModel,
+                format!("the model was written over {here} and no read shows it yet"),
+            )
+            .number("outdated", desk.count.out)
+            .blockers = vec![here.as_str().into()];
+    } else if model::is_crowded(desk.input) {
+        too_many_models(desk);
     } else {
         let back = if cause == Cause::Rollback { "roll back" } else { "rollout" };
         desk.holds
@@ -203,6 +222,13 @@ fn about_the_course(desk: &mut Desk) {
                 .number("checkpoint", i64::from(*limit))
                 .ask("approve");
         }
+        Barrier::GateFailed(limit, gate) => {
+            desk.holds
+                .add(HoldReason::GateFailed, format!("gate {gate} says no"))
+                .number("checkpoint", i64::from(*limit))
+                .ask("promote")
+                .blockers = vec![gate.clone()];
+        }
         Barrier::GateUnknown(limit, gate) => {
             desk.holds
                 .add(HoldReason::GateUnknown, format!("gate {gate} has no verdict"))
@@ -239,6 +265,11 @@ fn about_no_rollout(desk: &mut Desk) {
             .number("machines", many as i64)
             .ask("refresh");
     }
+    if opening::aborted_age(&desk.memory) && desk.input.policy.rollout.max_age.is_some() {
+        desk.holds
+            .add(HoldReason::Mixed, "the rollout for age was aborted; ages are not looked at")
+            .ask("retry");
+    }
     let wanted = desk.reference.revision.clone();
     if desk.memory.mixed && desk.count.out > 0 {
         desk.holds
@@ -248,7 +279,7 @@ fn about_no_rollout(desk: &mut Desk) {
             )
             .number("machines", desk.count.out)
             .ask("retry");
-    } else if desk.count.out > 0 && course::is_hot_loop(desk.input, &desk.memory, &wanted) {
+    } else if desk.count.out > 0 && opening::is_hot_loop(desk.input, &desk.memory, &wanted) {
         let ended = desk.memory.last.as_ref().filter(|last| last.how != Ending::Aborted);
         let at = ended.map_or(desk.input.now, |last| last.at);
         desk.holds
@@ -275,7 +306,7 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
             .number("from", i64::from(fall.from))
             .number("to", i64::from(fall.to))
             .ask("approve");
-    } else if removals.over > 0
+    } else if (removals.over > 0 || desk.surplus_in_doubt())
         && !desk.memory.surplus_confirmed
         && !explain::is_confirmed(desk.input, &desk.memory)
     {
@@ -283,11 +314,11 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
             .add(
                 HoldReason::ScaleDownUnconfirmed,
                 format!(
-                    "{} machines are too many at first sight; confirm that they may leave",
-                    removals.over
+                    "{} machines exist and {} are wanted; confirm that the rest may leave",
+                    c.exist, c.desired
                 ),
             )
-            .number("surplus", removals.over)
+            .number("surplus", c.exist - c.desired)
             .number("desired", c.desired)
             .ask("approve");
     } else if removals.over > 0 && explain::brake_left(desk.input, &desk.memory) <= 0 {
@@ -309,181 +340,5 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
             )
             .number("changes", writers as i64)
             .ask("approve");
-    }
-}
-
-fn about_machines(desk: &mut Desk, removals: &Removals) {
-    let leaving = removals.picked.iter().filter(|(at, _)| desk.rows[*at].group == Group::Failed);
-    let failed_left = desk.count.failed - leaving.count() as i64;
-    if failed_left > 0 {
-        about_failed(desk, failed_left);
-    }
-    let person = |row: &Row| {
-        matches!(row.kept, Kept::Person | Kept::Cloud)
-            && (row.outdated || row.group == Group::Failed)
-    };
-    about(
-        desk,
-        HoldReason::Kept,
-        person,
-        |n| format!("{n} machines that would leave are held or protected"),
-        Some("release"),
-    );
-    about(
-        desk,
-        HoldReason::RevisionUnknown,
-        |r| r.kept == Kept::RevisionUnknown,
-        |n| format!("the revision of {n} machines is not known"),
-        None,
-    );
-    about(
-        desk,
-        HoldReason::OnDelete,
-        |r| r.kept == Kept::OnDelete,
-        |n| format!("{n} outdated machines wait for an operator to name them"),
-        Some("delete-machine"),
-    );
-    about(
-        desk,
-        HoldReason::UpdateFailed,
-        |r| r.kept == Kept::UpdateFailed,
-        |n| format!("{n} machines were updated in place and are not on target"),
-        Some("retry"),
-    );
-    about(
-        desk,
-        HoldReason::DrainBlocked,
-        |r| r.waiting,
-        |n| {
-            format!(
-                "the drain of {n} machines was blocked; they are back in service and tried again later"
-            )
-        },
-        None,
-    );
-    about(
-        desk,
-        HoldReason::StuckDelete,
-        |r| r.overdue && !r.written_off,
-        |n| format!("{n} machines have been leaving for longer than their deadline"),
-        Some("write-off"),
-    );
-    if desk.is_blind() {
-        let (unknown, desired) = (desk.count.unknown, desk.count.desired);
-        desk.holds
-            .add(
-                HoldReason::HealthBlind,
-                format!("{unknown} of {desired} machines cannot be seen; nothing is removed"),
-            )
-            .number("unknown", unknown);
-    } else {
-        about(
-            desk,
-            HoldReason::ListingIncomplete,
-            |r| r.group == Group::Unknown,
-            |n| format!("{n} machines were not seen; they are waited for"),
-            None,
-        );
-    }
-    if removals.blocked.floor {
-        let c = desk.count;
-        desk.holds
-            .add(
-                HoldReason::Floor,
-                format!(
-                    "{} available and {} promised; the floor is {}",
-                    c.ready, c.promise, c.floor
-                ),
-            )
-            .number("available", c.ready)
-            .number("promise", c.promise)
-            .number("floor", c.floor)
-            .again(desk.input.now.plus(SOON));
-    }
-    if removals.blocked.last {
-        desk.holds
-            .add(HoldReason::LastAvailable, "the last available machine waits for another")
-            .number("available", desk.count.ready)
-            .again(desk.input.now.plus(SOON));
-    }
-}
-
-fn about_failed(desk: &mut Desk, left: i64) {
-    if desk.repair_stopped {
-        let casualties = desk.memory.casualties.len() as i64;
-        desk.holds
-            .add(
-                HoldReason::Breaker,
-                format!("{casualties} machines that served failed within the window; repair stopped itself"),
-            )
-            .number("failed", casualties)
-            .number("desired", desk.count.desired)
-            .ask("release");
-    } else {
-        desk.holds
-            .add(
-                HoldReason::RepairInTurn,
-                format!("{left} failed machines wait; a few are repaired at a time"),
-            )
-            .number("failed", left)
-            .again(desk.input.now.plus(SOON));
-    }
-}
-
-fn about_what_is_under_way(desk: &mut Desk) {
-    let (c, soon) = (desk.count, desk.input.now.plus(SOON));
-    if c.pending > 0 {
-        desk.holds
-            .add(
-                HoldReason::RaisedNotSeen,
-                format!("{} machines were asked for and are not listed yet", c.pending),
-            )
-            .number("pending", c.pending)
-            .again(soon);
-    }
-    let leaving = |row: &Row| row.group == Group::Leaving && row.doing != Doing::Nothing;
-    about(
-        desk,
-        HoldReason::Leaving,
-        leaving,
-        |n| format!("{n} machines are on their way out"),
-        None,
-    );
-    about(
-        desk,
-        HoldReason::Updating,
-        |r| r.group == Group::Updating,
-        |n| format!("{n} machines are updated in place"),
-        None,
-    );
-    about(
-        desk,
-        HoldReason::SurgeBooting,
-        |r| r.group == Group::Young,
-        |n| format!("{n} machines are booting or proving themselves"),
-        None,
-    );
-    let ill = |row: &Row| row.group == Group::Unready;
-    about(
-        desk,
-        HoldReason::Grace,
-        ill,
-        |n| format!("{n} machines do not serve and are given time to recover"),
-        None,
-    );
-    let held_back = desk.gate()
-        && c.current >= desk.far + c.named
-        && desk.barrier == Barrier::None
-        && c.surge + c.unavailable > desk.wave;
-    if held_back {
-        let wave = desk.wave;
-        desk.holds
-            .add(
-                HoldReason::Ramp,
-                format!("{} proved themselves; {wave} may be on their way", c.proven),
-            )
-            .number("proven", c.proven)
-            .number("wave", wave)
-            .again(soon);
     }
 }

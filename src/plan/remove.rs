@@ -200,8 +200,10 @@ impl Taker<'_, '_> {
         let of =
             |group: Group| move |row: &Row| row.group == group && replaceable(row) && movable(row);
         let young = self.take(i64::MAX, of(Group::Young), rule(false, false));
-        let begun =
-            self.count.desired - self.count.kept - (self.count.out - young) - self.count.named;
+        let c = self.count;
+        let updating = |row: &&Row| row.group == Group::Updating && replaceable(row);
+        let under_way = young + self.rows.iter().filter(updating).count() as i64;
+        let begun = c.desired - c.kept - (c.out - under_way) - c.named;
         let mut allow = self.limits.far - begun;
         let from = self.out.picked.len();
         allow -= self.take(allow, of(Group::Unready), rule(true, false));

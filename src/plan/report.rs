@@ -126,7 +126,7 @@ fn why_leaving(row: &Row) -> Why {
         _ if row.overdue => Why::StuckDelete,
         Doing::CloudDeletes => Why::CloudDeletes,
         Doing::Draining | Doing::Drained => Why::Draining,
-        Doing::AskAgain(_) | Doing::Lost => Why::RequestLost,
+        Doing::AskAgain(_) | Doing::Lost | Doing::TakeBack => Why::RequestLost,
         Doing::Deleting | Doing::Nothing => Why::Deleting,
     }
 }

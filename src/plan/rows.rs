@@ -11,6 +11,7 @@ use crate::model::rollout::{Blocked, PoolState};
 use crate::model::time::{Span, Time};
 
 use super::journal::{Journal, Touch};
+use super::tombs::Tombs;
 
 /// A removal that did not hold is asked again this long after.
 // 30 s: conflicts with a concurrent request pass within seconds; half a minute spends at most two writes a minute.
@@ -64,6 +65,8 @@ pub(super) enum Doing {
     AskAgain(Time),
     /// A drain or update of which nothing is known any more: back in service.
     Lost,
+    /// As lost, and what we put on its node may still be there.
+    TakeBack,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +105,11 @@ impl Row {
         &input.machines[self.index as usize]
     }
 
+    /// The cloud is at it, so it goes within its deadline.
+    pub const fn is_being_deleted(&self) -> bool {
+        matches!(self.doing, Doing::Deleting | Doing::CloudDeletes) && !self.overdue
+    }
+
     /// Never removed by us.
     pub const fn is_untouchable(&self) -> bool {
         matches!(self.kept, Kept::Person | Kept::Cloud)
@@ -126,6 +134,7 @@ pub(super) fn classify(
     let mut zones: Vec<Zone> = Vec::new();
     let blind = blind_since(input);
     let mut rows = Vec::with_capacity(order.len());
+    let tombs = Tombs::take(memory);
     for index in order {
         let machine = &input.machines[index as usize];
         let mut row = Row {
@@ -143,16 +152,18 @@ pub(super) fn classify(
             written_off: memory.written_off.iter().any(|key| is(key, machine)),
             unlisted: machine.missed > 0,
         };
-        follow_entries(input, journal, memory, machine, &mut row);
+        follow_entries(input, (journal, &tombs), memory, machine, &mut row);
         if row.doing == Doing::Nothing && row.group != Group::Ghost {
             row.group = group(input, machine, blind);
         }
+        row.written_off &= matches!(row.group, Group::Leaving | Group::Ghost);
         row.waiting = memory
             .blocked
             .iter()
             .any(|blocked| blocked.until > input.now && is(&blocked.key, machine));
         rows.push(row);
     }
+    tombs.put_back(memory);
     (rows, zones)
 }
 
@@ -223,13 +234,14 @@ fn group(input: &Input, machine: &Machine, blind: Option<(Time, Time)>) -> Group
 
 fn follow_entries(
     input: &Input,
-    journal: &Journal,
+    (journal, tombs): (&Journal, &Tombs),
     memory: &mut PoolState,
     machine: &Machine,
     row: &mut Row,
 ) {
-    if memory.tombs.iter().any(|(key, _)| is(key, machine)) {
+    if let Some(buried) = tombs.find(machine) {
         row.group = Group::Ghost;
+        row.overdue = input.now.since(buried) >= input.policy.deletion.deadline;
         return;
     }
     let touches = journal.touches(machine);
@@ -251,11 +263,25 @@ fn follow_entries(
     match row.doing {
         Doing::Nothing => return,
         Doing::Lost if machine.lifecycle == Lifecycle::Updating => row.group = Group::Updating,
+        // Its drain is the first half of an update: the machine stays, so nothing is created for it.
+        Doing::Draining | Doing::Drained if is_updated_after(input, row) => {
+            row.group = Group::Updating;
+            return;
+        }
         _ => row.group = Group::Leaving,
     }
     let began = touches.last().map_or(machine.lifecycle_since, |touch| touch.entry.written);
     let began = if row.doing == Doing::CloudDeletes { machine.since } else { began };
     row.overdue = input.now.since(began) >= input.policy.deletion.deadline;
+}
+
+fn is_updated_after(input: &Input, row: &Row) -> bool {
+    input.policy.rollout.method == Method::Reimage && row.because == Some(Because::Outdated)
+}
+
+/// Back in service; what we put on its node is taken off again.
+const fn back(machine: &Machine) -> Doing {
+    if machine.node.is_some() { Doing::TakeBack } else { Doing::Lost }
 }
 
 fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &Touch) -> Doing {
@@ -279,7 +305,7 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
             if matches!(refused.refusal, Refusal::Forbidden | Refusal::Invalid) =>
         {
             set_aside(input, memory, machine, *at, refused.code.as_deref());
-            Doing::Lost
+            back(machine)
         }
         (Verb::Delete, Err(refused)) => {
             Doing::AskAgain(refused.retry_at.unwrap_or(at.plus(ASK_AGAIN)))
@@ -305,23 +331,15 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
 
 fn doing_without_entry(machine: &Machine) -> Doing {
     match machine.lifecycle {
-        Lifecycle::Draining | Lifecycle::Updating => Doing::Lost,
+        Lifecycle::Draining => back(machine),
+        Lifecycle::Updating => Doing::Lost,
         Lifecycle::Drained => Doing::Drained,
         Lifecycle::Deleting => Doing::AskAgain(machine.lifecycle_since.plus(ASK_AGAIN)),
         Lifecycle::InService | Lifecycle::CutOff | Lifecycle::Standby => Doing::Nothing,
     }
 }
 
-/// Tombstones kept at most; the oldest go first.
-// 4,000: four times the largest set, so a whole fleet may be replaced within the day they are kept.
-const TOMBS: usize = 4_000;
-const TOMB_LASTS: Span = Span::hours(24);
-
 fn bury(memory: &mut PoolState, machine: &Machine, at: Time) {
-    memory.tombs.retain(|(_, buried)| at.since(*buried) < TOMB_LASTS);
-    if memory.tombs.len() >= TOMBS {
-        memory.tombs.remove(0);
-    }
     memory.tombs.push((machine.key(), at));
     memory.blocked.retain(|blocked| !is(&blocked.key, machine));
 }
@@ -403,7 +421,7 @@ pub(super) fn mark(input: &Input, memory: &PoolState, reference: &Reference, row
             Kept::RevisionUnknown
         } else if on_delete {
             Kept::OnDelete
-        } else if !tried.is_empty() && tried.iter().any(|key| is(key, machine)) {
+        } else if row.group != Group::Updating && tried.iter().any(|key| is(key, machine)) {
             Kept::UpdateFailed
         } else {
             Kept::No

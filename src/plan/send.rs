@@ -6,8 +6,12 @@ use crate::model::plan::Why;
 use crate::model::policy::Method;
 
 use super::Desk;
+use super::course::Closed;
 use super::remove::Removals;
-use super::rows::{Doing, Group, Row};
+use super::rows::{Doing, Group, Kept, Row, is};
+
+/// Remembered of a machine stuck in deletion that was asked to go once more: a third time is up to a person.
+pub(super) const ASKED_ONCE_MORE: &str = "askedOnceMore";
 
 /// What is sent, and what it makes of each row.
 #[derive(Debug, Default)]
@@ -26,8 +30,8 @@ impl Sent {
 
 /// What comes back before anything is created.
 pub(super) fn restores(row: &Row) -> bool {
-    row.group == Group::Gray
-        || (row.doing == Doing::Drained && row.because == Some(Because::Surplus))
+    let on_its_way = matches!(row.doing, Doing::Drained | Doing::Draining);
+    row.group == Group::Gray || (on_its_way && row.because == Some(Because::Surplus))
 }
 
 #[derive(Default)]
@@ -37,6 +41,10 @@ struct Batches {
     reimage: Vec<Target>,
     drain: Vec<Target>,
     moved: Vec<(usize, Lifecycle, Why)>,
+    /// Lost machines that nothing taken back stands in for.
+    missing: i64,
+    /// The deletes are asked a second time, and may be forced.
+    again: bool,
 }
 
 pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent {
@@ -52,6 +60,9 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent 
         for at in 0..desk.rows.len() {
             go_on(desk, &mut batches, at);
         }
+        if batches.delete.is_empty() {
+            ask_once_more(desk, &mut batches);
+        }
     }
     batches.moved.sort_unstable_by_key(|moved| moved.0);
     let actions = actions(desk, &mut batches);
@@ -59,15 +70,31 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent 
 }
 
 fn restore(desk: &Desk, batches: &mut Batches) {
-    let mut missing = desk.count.fill();
-    for (at, row) in desk.rows.iter().enumerate() {
-        if missing <= 0 {
-            break;
+    batches.missing = desk.count.fill();
+    for outdated in [false, true] {
+        for (at, row) in desk.rows.iter().enumerate() {
+            let seen = row.machine(desk.input).condition != Condition::Unknown;
+            if batches.missing > 0 && row.outdated == outdated && restores(row) && seen {
+                put(desk, &mut batches.restore, at, Because::Surplus);
+                batches.moved.push((at, Lifecycle::InService, Why::Restored));
+                batches.missing -= 1;
+            }
         }
-        if restores(row) && row.machine(desk.input).condition != Condition::Unknown {
-            put(desk, &mut batches.restore, at, Because::Surplus);
-            batches.moved.push((at, Lifecycle::InService, Why::Restored));
-            missing -= 1;
+    }
+}
+
+/// A delete of ours that ended badly and left its machine in deletion for too long is asked once more.
+fn ask_once_more(desk: &Desk, batches: &mut Batches) {
+    for (at, row) in desk.rows.iter().enumerate() {
+        let machine = row.machine(desk.input);
+        let asked = desk.memory.blocked.iter().any(|blocked| {
+            is(&blocked.key, machine) && blocked.code.as_deref() == Some(ASKED_ONCE_MORE)
+        });
+        let stuck = row.doing == Doing::CloudDeletes && row.overdue && !row.written_off;
+        if stuck && machine.lifecycle == Lifecycle::Deleting && !asked {
+            put(desk, &mut batches.delete, at, row.because.unwrap_or(Because::Surplus));
+            batches.moved.push((at, Lifecycle::Deleting, Why::StuckDelete));
+            batches.again = true;
         }
     }
 }
@@ -111,20 +138,28 @@ fn update(desk: &Desk, batches: &mut Batches, at: usize) {
 fn go_on(desk: &Desk, batches: &mut Batches, at: usize) {
     let row = &desk.rows[at];
     let machine = row.machine(desk.input);
-    let ready = match row.doing {
-        Doing::Drained => true,
-        Doing::AskAgain(again) => desk.input.now >= again,
-        _ => false,
-    };
+    let under_way = matches!(
+        row.doing,
+        Doing::Draining | Doing::Drained | Doing::AskAgain(_) | Doing::TakeBack
+    );
     let moved = || batches.moved.iter().any(|moved| moved.0 == at);
-    if !ready || machine.condition == Condition::Unknown || moved() {
+    if !under_way || machine.condition == Condition::Unknown || moved() {
         return;
     }
-    let Some(because) = still_wanted(desk, row).filter(|_| !machine.is_kept_by_people()) else {
-        put(desk, &mut batches.restore, at, Because::Surplus);
-        batches.moved.push((at, Lifecycle::InService, Why::RequestLost));
-        return;
+    let wanted = still_wanted(desk, row, batches.missing).filter(|_| !machine.is_kept_by_people());
+    let ready = match row.doing {
+        // A drain that nobody wants any more is lifted at once; one that is wanted runs to its end.
+        Doing::Draining => wanted.is_none(),
+        Doing::AskAgain(again) => desk.input.now >= again,
+        _ => true,
     };
+    if !ready {
+        return;
+    }
+    if row.doing == Doing::TakeBack {
+        return take_back(desk, batches, at);
+    }
+    let Some(because) = wanted else { return take_back(desk, batches, at) };
     let in_place = desk.input.policy.rollout.method == Method::Reimage;
     if in_place && because == Because::Outdated {
         put(desk, &mut batches.reimage, at, because);
@@ -135,23 +170,28 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize) {
     }
 }
 
-/// The reason for which it leaves, if it still stands.
-fn still_wanted(desk: &Desk, row: &Row) -> Option<Because> {
+fn take_back(desk: &Desk, batches: &mut Batches, at: usize) {
+    put(desk, &mut batches.restore, at, Because::Surplus);
+    batches.moved.push((at, Lifecycle::InService, Why::RequestLost));
+}
+
+/// The reason for which it leaves, if it still stands; where none is on record, the first that does.
+fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
     let machine = row.machine(desk.input);
-    let begun = row.because.unwrap_or(Because::Surplus);
-    let stands = match begun {
+    let stopped = matches!(desk.closed, Some(Closed::NoRollout | Closed::Paused | Closed::Failing));
+    let stands = |because: &Because| match because {
         Because::Named | Because::NamedNow => row.named,
-        Because::Outdated => row.outdated && machine.revision.is_some() && desk.closed.is_none(),
-        Because::Failed => machine.condition != Condition::Ready,
-        Because::Surplus => desk.count.fill() <= 0,
+        // What was begun is finished when a window closes.
+        Because::Outdated => {
+            row.outdated && row.kept == Kept::No && machine.revision.is_some() && !stopped
+        }
+        Because::Failed => {
+            machine.condition != Condition::Ready && row.because == Some(Because::Failed)
+        }
+        Because::Surplus => missing <= 0 && row.because != Some(Because::Outdated),
     };
-    if stands {
-        Some(begun)
-    } else if row.named {
-        Some(Because::Named)
-    } else {
-        None
-    }
+    let any = [Because::Named, Because::Outdated, Because::Surplus];
+    row.because.into_iter().chain(any).find(stands)
 }
 
 fn actions(desk: &Desk, batches: &mut Batches) -> Vec<Action> {
@@ -175,7 +215,7 @@ fn actions(desk: &Desk, batches: &mut Batches) -> Vec<Action> {
     let delete = std::mem::take(&mut batches.delete);
     if !delete.is_empty() {
         let reason = delete_reason(&delete).into();
-        let force = desk.input.policy.deletion.force;
+        let force = batches.again && desk.input.policy.deletion.force;
         actions.push(Action::Delete { targets: delete, reason, before, force });
     }
     actions

@@ -16,7 +16,7 @@ impl Run<'_> {
         while let Some((_, wish)) = self.wishes.pop_if(|(at, _)| *at <= now) {
             let told = self.wish(wish);
             self.story.tell(now, self.scenario.start, &told);
-            self.wake(now);
+            self.wake_for_person(now);
         }
     }
 
@@ -121,6 +121,6 @@ impl Run<'_> {
         };
         let now = self.now();
         self.story.tell(now, self.scenario.start, &told);
-        self.wake(now);
+        self.wake_for_person(now);
     }
 }

@@ -24,6 +24,7 @@ use crate::model::journal::Entry;
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport};
+use crate::wake::{Wake, Why};
 use crate::world::{self, Deed, What};
 
 /// A life of the process leads for this long and asks for more in each turn.
@@ -32,10 +33,6 @@ const LEASE: Span = Span::minutes(2);
 
 /// A process that lost its power comes up after this.
 const STARTS_AFTER: Span = Span::seconds(5);
-
-/// After a turn that saw nothing the next one waits this long, then twice as long, and so on.
-const BACK_OFF: Span = Span::seconds(5);
-const LONGEST_BACK_OFF: Span = Span::minutes(1);
 
 /// A hold that names a verb and that nothing has moved for this long is waiting for a person.
 // 90 min: longer than every back-off and deadline of the defaults.
@@ -73,11 +70,17 @@ pub(super) struct Run<'a> {
     pub(super) process: PoolTurn,
     life: u32,
     lease: Option<Lease>,
+<<<<<<< HEAD
     first_lease: Option<Lease>,
     /// When the next turn is made, and not before which.
     due: Time,
     not_before: Time,
     failures: u32,
+=======
+    wake: Wake,
+    /// No turn before this time: the cloud answers no more listings, or another life leads.
+    paced: Time,
+>>>>>>> h-sim
     pub(super) wishes: Vec<(Time, Wish)>,
     pub(super) next_ask: u32,
     asked: u64,
@@ -122,10 +125,15 @@ impl<'a> Run<'a> {
             process: PoolTurn::new(scenario.policy.name.clone(), scenario.seed),
             life: 1,
             lease: None,
+<<<<<<< HEAD
             first_lease: None,
             due: start,
             not_before: start,
             failures: 0,
+=======
+            wake: first_wake(scenario, 1),
+            paced: start,
+>>>>>>> h-sim
             wishes,
             next_ask: 0,
             asked: 0,
@@ -157,7 +165,7 @@ impl<'a> Run<'a> {
             }
             self.hear();
             self.people_act();
-            if self.due > now {
+            if self.paced > now || self.wake.next(now).is_none() {
                 continue;
             }
             match self.turn() {
@@ -178,7 +186,8 @@ impl<'a> Run<'a> {
         let event = stage.next_event().map_or(last, Time::from_millis);
         let wish = self.wishes.last().map_or(last, |(at, _)| *at);
         let calm = if self.storms { self.scenario.calm_from() } else { last };
-        let next = event.min(wish).min(calm).min(self.due).min(last);
+        let due = self.wake.next_at().map_or(last, |at| at.max(self.paced));
+        let next = event.min(wish).min(calm).min(due).min(last);
         stage.advance_to(next.millis());
         if self.storms && stage.now() >= self.scenario.calm_from() {
             self.storms = false;
@@ -211,8 +220,13 @@ impl<'a> Run<'a> {
 
     pub(super) fn wake(&mut self, at: Time) {
         self.asked += 1;
-        let due = at.plus(self.policy.rollout.coalesce).max(self.not_before);
-        self.due = self.due.min(due);
+        self.wake.ask(&self.policy.name, Why::News(self.policy.rollout.coalesce), at);
+    }
+
+    /// A person waits for the answer.
+    pub(super) fn wake_for_person(&mut self, at: Time) {
+        self.asked += 1;
+        self.wake.ask(&self.policy.name, Why::Operator, at);
     }
 
     fn turn(&mut self) -> Result<Made, NotReady> {
@@ -227,8 +241,7 @@ impl<'a> Run<'a> {
         let decision = self.house.decide.take();
         let stored = self.house.disk.commits() - commits;
         let now = self.now();
-        let paced = Time::from_millis(self.house.stage.lock().listing_from);
-        self.not_before = now.max(paced);
+        self.paced = Time::from_millis(self.house.stage.lock().listing_from);
         let frozen = matches!(&done, Ok(report) if report.frozen.is_some());
         if let Some(decision) = decision.as_ref().filter(|_| !frozen) {
             self.judge(decision, &lease, stored as u32);
@@ -236,8 +249,7 @@ impl<'a> Run<'a> {
         self.house.stage.lock().calls.clear();
         match done {
             Ok(report) => {
-                self.failures = 0;
-                self.due = report.again.max(self.not_before);
+                self.wake.done(&self.policy.name, report.again);
                 Ok(Made::Turn(Box::new(report), decision.map(Box::new)))
             }
             Err(error) => {
@@ -257,7 +269,8 @@ impl<'a> Run<'a> {
                 Ok(Some(lease))
             }
             Err(StoreError::Held { until, .. }) => {
-                (self.due, self.not_before) = (until, until);
+                self.paced = until;
+                self.wake.done(&self.policy.name, until);
                 Ok(None)
             }
             Err(_) => {
@@ -272,11 +285,7 @@ impl<'a> Run<'a> {
             self.restart(now);
             return;
         }
-        let wait = BACK_OFF.times(1 << self.failures.min(4)).min(LONGEST_BACK_OFF);
-        self.failures += 1;
-        let asked = error.retry_at().unwrap_or(now);
-        self.due = now.plus(wait).max(asked);
-        self.not_before = self.due;
+        self.wake.failed(&self.policy.name, now, error.retry_at());
     }
 
     /// All that was only in memory is gone; what is on the disk, and the world, are as they were.
@@ -292,8 +301,15 @@ impl<'a> Run<'a> {
         self.lease = None;
         self.house.disk.start();
         self.process = PoolTurn::new(self.policy.name.clone(), self.scenario.seed);
+<<<<<<< HEAD
         self.due = now.plus(STARTS_AFTER);
         self.not_before = self.due;
+=======
+        self.wake = first_wake(self.scenario, self.life);
+        self.paced = now.plus(STARTS_AFTER);
+        let story = "the power goes; the process starts again";
+        self.story.tell(now, self.scenario.start, story);
+>>>>>>> h-sim
     }
 
     fn judge(&mut self, decision: &Decision, lease: &Lease, stored: u32) {
@@ -423,6 +439,14 @@ impl<'a> Run<'a> {
             finished: stage.now(),
         }
     }
+}
+
+/// A process that starts asks for its first turn itself.
+fn first_wake(scenario: &Scenario, life: u32) -> Wake {
+    let dice = Dice::from_seed(scenario.seed).branch("wake").branch_number(life.into());
+    let mut wake = Wake::new(dice);
+    wake.ask(&scenario.policy.name, Why::News(Span::ZERO), scenario.start);
+    wake
 }
 
 /// It names what a person can do, and not only where to read more.

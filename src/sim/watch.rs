@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::plant::Plant;
 use super::stage::{Shared, Stage};
-use crate::judge::{self, Real};
+use crate::judge::{self, Case, Note, Real};
 use crate::model::ids::Key;
 use crate::model::inventory::SetSeen;
 use crate::model::journal::Entry;
@@ -14,7 +14,7 @@ use crate::model::machine::{Condition, Machine};
 use crate::model::plan::{Facts, Input, PlanBug, Planned};
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
-use crate::reconcile::{Case, Decide, Note};
+use crate::reconcile::Decide;
 use crate::world::Provisioning;
 
 /// What one decision rested on.
@@ -69,23 +69,7 @@ impl Decide for Watching {
             planned: case.planned.clone(),
             world: self.stage.lock().real(),
         });
-        if self.plant.unjudged {
-            return Vec::new();
-        }
-        let notes = judge::before(&judge::Case {
-            now: case.now,
-            policy: case.policy,
-            set: case.set,
-            machines: case.machines,
-            journal: case.journal,
-            planned: case.planned,
-            before: case.before,
-            facts: case.facts,
-        });
-        notes
-            .into_iter()
-            .map(|note| Note { law: note.law, say: note.say, machines: note.machines })
-            .collect()
+        if self.plant.unjudged { Vec::new() } else { judge::before(case) }
     }
 }
 

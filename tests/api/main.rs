@@ -8,6 +8,7 @@
 )]
 
 mod bad_bytes;
+mod conversation;
 mod plans;
 mod pools;
 mod round_trips;

@@ -217,7 +217,7 @@ const BAD: &[(&str, &str, &str)] = &[
     ),
     (
         "scaleSet",
-        r#"{"revision":"r","capacity":1,"readAt":"2026-03-01T12:00:01Z"}"#,
+        r#"{"revision":"r","capacity":1,"readAt":"2026-03-01T12:00:01.001Z"}"#,
         "scaleSet.readAt contradiction",
     ),
     (

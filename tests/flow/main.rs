@@ -35,6 +35,7 @@ fn slots_are_hardly_ever_idle() {
     {
         let scenario =
             Scenario::from_policy(&policy(count, surge, down), None, 7, Faults::default());
+        scenario.settings.throttling = std::env::var("THROTTLE").is_ok();
         let t = std::time::Instant::now();
         let outcome = sim::run(&scenario);
         let slots = (surge + down) as u32;

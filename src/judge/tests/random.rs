@@ -75,7 +75,7 @@ impl Draw<'_> {
     fn target(&mut self, machines: &[Machine]) -> Target {
         use Because::{Failed, Named, NamedNow, Outdated, Surplus};
         let because = self.of(&[Outdated, Surplus, Failed, Named, NamedNow]);
-        if machines.is_empty() || self.byte() % 8 == 0 {
+        if machines.is_empty() || self.byte().is_multiple_of(8) {
             return Target::of(&self.machine(), because);
         }
         Target::of(&self.of(machines), because)
@@ -153,7 +153,7 @@ impl Draw<'_> {
         let n = self.byte() % 8;
         pool.machines = (0..n).map(|_| self.machine()).collect();
         pool.set.capacity = self.number();
-        pool.set.complete = self.byte() % 4 > 0;
+        pool.set.complete = !self.byte().is_multiple_of(4);
         pool.draft.owner = self.of(&[Owner::Pool, Owner::ScaleSet]);
         pool.draft.unconfirmed = self.of(&[Unconfirmed::Hold, Unconfirmed::Allow]);
         let rollout = &mut pool.draft.rollout;
@@ -171,7 +171,7 @@ impl Draw<'_> {
         if let Some(before) = &mut pool.before {
             self.memory(before, &machines);
         }
-        if self.byte() % 4 == 0 {
+        if self.byte().is_multiple_of(4) {
             pool.before = None;
         }
         pool.now = if self.flip() { NOW } else { self.time() };

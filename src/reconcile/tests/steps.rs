@@ -111,7 +111,7 @@ fn a_broken_law_freezes_the_pool_and_nothing_is_written_of_the_plan() {
     let stored = now_or_never(rig.disk.load(&PoolName::new("web"))).unwrap();
     assert_eq!((stored.machines.len(), stored.state, stored.journal.all().len()), (3, None, 0));
     assert!(stored.machines.iter().all(|m| m.lifecycle == Lifecycle::InService));
-    rig.decide.judge = |_| Vec::new();
+    rig.decide = Decisions::PRODUCTION;
     rig.run();
 }
 
@@ -220,7 +220,7 @@ fn an_ask_is_honoured_once_and_a_hold_is_kept() {
 }
 
 fn with_nodes() -> Rig {
-    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    let mut rig = Rig::known(3);
     let mut draft = (*rig.policy).clone();
     draft.rollout.max_surge = Quantity::of(2);
     rig.policy = Policy::build(draft).unwrap();

@@ -15,10 +15,13 @@ use crate::model::machine::{
 };
 use crate::model::plan::{Ask, AskVerb, DrainFact, Facts, Follow, Gate, Quota};
 use crate::model::policy::Policy;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 /// A thousand times what a scale set holds; sums of such numbers stay far from their limits.
 pub(super) const MOST_MACHINES: u32 = 1_000_000;
+
+/// `now` may have been cut to whole seconds where the time of the read was not.
+const ROUNDING: Span = Span::seconds(1);
 
 pub(super) fn input(
     wire: &wire::Snapshot<'_>,
@@ -67,7 +70,7 @@ fn bad_state(error: &StateError) -> Fault {
 
 fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Result<SetSeen, Fault> {
     let read_at = set.read_at.0;
-    if read_at > now {
+    if read_at > now.plus(ROUNDING) {
         let say = format!("the read began at {read_at}, which is after now, {now}");
         return Err(Fault::new("scaleSet.readAt", Code::Contradiction, say));
     }
@@ -87,7 +90,7 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
         etag: set.etag.as_ref().map(|etag| Etag::new(etag.as_str())),
         orchestration: or(set.orchestration, Orchestration::Uniform),
         zones,
-        read_at,
+        read_at: read_at.min(now),
         complete: set.complete.unwrap_or(true),
         busy: set
             .busy

@@ -89,8 +89,8 @@ mod tests {
         let text = "{\"a\": [1, {\"é\": \"x\", \"b\" : 2}],\n \"c\": null}";
         let at = of_path(text, &steps("a[1].b")).unwrap();
         assert_eq!(&text[at..=at], "2");
-        assert_eq!(of_offset(text, at), Place { line: 1, column: 29 });
-        assert_eq!(of_offset(text, of_key(text, at).unwrap()), Place { line: 1, column: 23 });
+        assert_eq!(of_offset(text, at), Place { line: 1, column: 28 });
+        assert_eq!(of_offset(text, of_key(text, at).unwrap()), Place { line: 1, column: 22 });
         assert_eq!(of_path(text, &steps("a[2]")), None);
         let at = of_path(text, &steps("c")).unwrap();
         assert_eq!(of_offset(text, at), Place { line: 2, column: 7 });

@@ -1,0 +1,499 @@
+//! A pool in a few words, one turn of the planner over it, and what was decided. Every turn is judged as well.
+
+use poolkeeper::judge::{self, Case};
+use poolkeeper::model::action::{Action, Because, READ_IS_FRESH, Target, Verb};
+use poolkeeper::model::budget::Hold;
+use poolkeeper::model::ids::{
+    AskId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
+};
+use poolkeeper::model::inventory::{Orchestration, SetSeen};
+use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::machine::{
+    Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
+};
+use poolkeeper::model::plan::{Ask, AskVerb, Facts, Gate, Input, Planned, RolloutPhase, Verdict};
+use poolkeeper::model::policy::{Draft, Policy};
+use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::rollout::{Desired, ModelMemory, PoolState};
+use poolkeeper::model::time::{Span, Time};
+use poolkeeper::plan::plan;
+
+pub const NOW: Time = Time::from_millis(1_772_366_400_000);
+
+pub fn rev(text: &str) -> Revision {
+    Revision::new(text)
+}
+
+#[derive(Clone)]
+pub struct Pool {
+    pub now: Time,
+    pub seed: u64,
+    pub draft: Draft,
+    pub set: SetSeen,
+    /// `None`: as many as are listed.
+    pub capacity: Option<u32>,
+    pub machines: Vec<Machine>,
+    pub open: Vec<Entry>,
+    pub asks: Vec<Ask>,
+    pub facts: Facts,
+    pub state: Option<PoolState>,
+}
+
+impl Pool {
+    /// A pool known for long, that completed r1 and whose model is r2 now. The ramp is off.
+    pub fn new(desired: u32, surge: &str, unavailable: &str) -> Self {
+        let mut draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new("/web"));
+        draft.count = desired;
+        draft.rollout.max_surge = Quantity::parse(surge).unwrap();
+        draft.rollout.max_unavailable = Quantity::parse(unavailable).unwrap();
+        draft.rollout.ramp = None;
+        let set = SetSeen {
+            revision: rev("r2"),
+            capacity: 0,
+            etag: Some(Etag::new("1")),
+            orchestration: Orchestration::Uniform,
+            zones: Vec::new(),
+            read_at: NOW.minus(Span::seconds(1)),
+            complete: true,
+            busy: None,
+            natives: Vec::new(),
+            vm_size: None,
+            model: None,
+        };
+        let state = PoolState {
+            adopted: Some(NOW.minus(Span::days(9))),
+            surplus_confirmed: true,
+            desired: Desired { count: desired, ..Desired::default() },
+            wanted: Some(rev("r2")),
+            good: vec![rev("r1")],
+            model: ModelMemory { seen: Some(rev("r2")), ..ModelMemory::default() },
+            ..PoolState::default()
+        };
+        Self {
+            now: NOW,
+            seed: 0,
+            draft,
+            set,
+            capacity: None,
+            machines: Vec::new(),
+            open: Vec::new(),
+            asks: Vec::new(),
+            facts: Facts::default(),
+            state: Some(state),
+        }
+    }
+
+    pub fn first_sight(mut self) -> Self {
+        self.state = None;
+        self
+    }
+
+    /// r2 was completed long ago: nothing is old.
+    pub fn settled(self) -> Self {
+        self.state(|state| state.good.push(rev("r2")))
+    }
+
+    pub fn policy(mut self, change: impl FnOnce(&mut Draft)) -> Self {
+        change(&mut self.draft);
+        self
+    }
+
+    pub fn state(mut self, change: impl FnOnce(&mut PoolState)) -> Self {
+        change(self.state.as_mut().unwrap());
+        self
+    }
+
+    pub fn set(mut self, change: impl FnOnce(&mut SetSeen)) -> Self {
+        change(&mut self.set);
+        self
+    }
+
+    pub fn capacity(mut self, capacity: u32) -> Self {
+        self.capacity = Some(capacity);
+        self
+    }
+
+    fn add(mut self, many: usize, old: bool, shape: impl Fn(&mut Machine, usize)) -> Self {
+        let letter = if old { 'o' } else { 'n' };
+        let has = self.machines.iter().filter(|m| m.id.as_str().starts_with(letter)).count();
+        for at in has..has + many {
+            let id = format!("{letter}{}", at + 1);
+            // Older ones were born earlier; nobody a whole hour ago exactly.
+            let age = Span::hours(if old { 50 } else { 5 }).plus(Span::minutes(60 - at as i64));
+            let vm = VmId::new(format!("vm-{id}"));
+            let mut machine =
+                Machine::new(InstanceId::new(id), Some(vm), self.now.minus(age), Condition::Ready);
+            machine.revision = Some(rev(if old { "r1" } else { "r2" }));
+            machine.since = self.now.minus(Span::hours(1));
+            shape(&mut machine, at);
+            self.machines.push(machine);
+        }
+        self
+    }
+
+    fn ready(self, many: usize, old: bool) -> Self {
+        self.add(many, old, |_, _| {})
+    }
+
+    fn young(self, many: usize, old: bool) -> Self {
+        let now = self.now;
+        self.add(many, old, |machine, _| {
+            let born = now.minus(Span::minutes(2));
+            (machine.created, machine.imaged, machine.first_seen) = (born, born, born);
+            (machine.condition, machine.since) = (Condition::Provisioning, born);
+            machine.ever_available = false;
+        })
+    }
+
+    /// Within their grace, and far enough apart that it is not us who are blind.
+    fn unready(self, many: usize, old: bool) -> Self {
+        let now = self.now;
+        self.add(many, old, |machine, at| {
+            machine.condition = Condition::Unready;
+            machine.since = now.minus(Span::seconds(30 + 65 * at as i64));
+        })
+    }
+
+    fn failed(self, many: usize, old: bool) -> Self {
+        let now = self.now;
+        self.add(many, old, |machine, _| {
+            (machine.condition, machine.since) = (Condition::Failed, now.minus(Span::hours(3)));
+        })
+    }
+
+    pub fn old_ready(self, many: usize) -> Self {
+        self.ready(many, true)
+    }
+
+    pub fn new_ready(self, many: usize) -> Self {
+        self.ready(many, false)
+    }
+
+    pub fn old_young(self, many: usize) -> Self {
+        self.young(many, true)
+    }
+
+    pub fn new_young(self, many: usize) -> Self {
+        self.young(many, false)
+    }
+
+    pub fn old_unready(self, many: usize) -> Self {
+        self.unready(many, true)
+    }
+
+    pub fn new_unready(self, many: usize) -> Self {
+        self.unready(many, false)
+    }
+
+    pub fn old_failed(self, many: usize) -> Self {
+        self.failed(many, true)
+    }
+
+    pub fn new_failed(self, many: usize) -> Self {
+        self.failed(many, false)
+    }
+
+    pub fn edit(mut self, id: &str, change: impl FnOnce(&mut Machine)) -> Self {
+        change(self.machine_mut(id));
+        self
+    }
+
+    pub fn each(mut self, change: impl FnMut(&mut Machine)) -> Self {
+        self.machines.iter_mut().for_each(change);
+        self
+    }
+
+    /// Every machine is a Kubernetes node.
+    pub fn nodes(self) -> Self {
+        self.each(|machine| machine.node = Some(NodeName::new(machine.id.as_str())))
+    }
+
+    pub fn machine(&self, id: &str) -> &Machine {
+        self.machines.iter().find(|machine| machine.id.as_str() == id).unwrap()
+    }
+
+    pub fn machine_mut(&mut self, id: &str) -> &mut Machine {
+        self.machines.iter_mut().find(|machine| machine.id.as_str() == id).unwrap()
+    }
+
+    pub fn named(self, id: &str, now: bool) -> Self {
+        self.edit(id, |machine| {
+            let delete = DeleteRequest { by: "ops".into(), why: "test".into(), now };
+            machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: None }));
+        })
+    }
+
+    pub fn held(self, id: &str) -> Self {
+        self.edit(id, |machine| {
+            let hold = MachineHold { by: "ops".into(), why: "test".into() };
+            machine.marks = Some(Box::new(Marks { delete: None, hold: Some(hold) }));
+        })
+    }
+
+    pub fn protected(self, id: &str) -> Self {
+        self.edit(id, |machine| machine.protection = Protection::ScaleIn)
+    }
+
+    pub fn zone(self, id: &str, zone: &str) -> Self {
+        self.edit(id, |machine| machine.zone = Some(Zone::new(zone)))
+    }
+
+    pub fn gone_for(self, id: &str, condition: Condition, span: Span) -> Self {
+        let since = self.now.minus(span);
+        self.edit(id, |machine| (machine.condition, machine.since) = (condition, since))
+    }
+
+    pub fn lifecycle(self, id: &str, lifecycle: Lifecycle, ago: Span) -> Self {
+        let since = self.now.minus(ago);
+        self.edit(id, |m| (m.lifecycle, m.lifecycle_since) = (lifecycle, since))
+    }
+
+    pub fn ask(mut self, verb: AskVerb) -> Self {
+        self.speak(verb);
+        self
+    }
+
+    pub fn speak(&mut self, verb: AskVerb) {
+        // The time tells asks of one verb apart.
+        let id = AskId::new(format!("{}-{}", verb.name(), self.now.millis()));
+        let (by, why) = ("ops".into(), "test".into());
+        self.asks.push(Ask { id, verb, by, why, at: self.now });
+    }
+
+    pub fn gate(mut self, name: &str, verdict: Verdict) -> Self {
+        self.facts.gates = vec![Gate { name: name.into(), verdict, at: self.now }];
+        self
+    }
+
+    /// An entry of ours, written `ago`.
+    pub fn entry(mut self, action: Action, ago: Span, phase: Phase) -> Self {
+        let written = self.now.minus(ago);
+        let id = EntryId::new(format!("e{}", self.open.len()));
+        let epoch = Epoch(1);
+        self.open.push(Entry { id, epoch, written, read_at: written, action, phase });
+        self
+    }
+
+    pub fn raise_open(self, from: u32, to: u32, ago: Span) -> Self {
+        let at = self.now.minus(ago);
+        let action = raise_action(from, to, &self.set);
+        self.entry(action, ago, Phase::Accepted { at, operation: None })
+    }
+
+    pub fn raise_ended(self, from: u32, to: u32, ended_ago: Span, outcome: Outcome) -> Self {
+        let at = self.now.minus(ended_ago);
+        let accepted = (outcome == Outcome::Done).then(|| at.minus(Span::minutes(1)));
+        let action = raise_action(from, to, &self.set);
+        self.entry(action, ended_ago.plus(Span::minutes(1)), Phase::Ended { at, accepted, outcome })
+    }
+
+    pub fn targets(&self, ids: &[&str], because: Because) -> Vec<Target> {
+        ids.iter().map(|id| Target::of(self.machine(id), because)).collect()
+    }
+
+    pub fn delete_open(self, ids: &[&str], ago: Span) -> Self {
+        let at = self.now.minus(ago);
+        self.delete_entry(ids, Because::Outdated, ago, Phase::Accepted { at, operation: None })
+    }
+
+    pub fn delete_ended(self, ids: &[&str], ended_ago: Span, outcome: Outcome) -> Self {
+        let at = self.now.minus(ended_ago);
+        let phase = Phase::Ended { at, accepted: None, outcome };
+        self.delete_entry(ids, Because::Outdated, ended_ago.plus(Span::minutes(1)), phase)
+    }
+
+    pub fn delete_entry(self, ids: &[&str], because: Because, ago: Span, phase: Phase) -> Self {
+        let targets = self.targets(ids, because);
+        let before = self.now.plus(Span::seconds(30));
+        let action = Action::Delete { targets, reason: "".into(), before, force: false };
+        self.entry(action, ago, phase)
+    }
+
+    pub fn drain_entry(self, id: &str, because: Because, ago: Span, phase: Phase) -> Self {
+        let targets = self.targets(&[id], because);
+        let before = self.now.plus(Span::seconds(30));
+        self.lifecycle(id, Lifecycle::Draining, ago).entry(
+            Action::Drain { targets, reason: "".into(), before },
+            ago,
+            phase,
+        )
+    }
+
+    pub fn drain_open(self, id: &str, because: Because) -> Self {
+        let at = self.now.minus(Span::minutes(1));
+        let phase = Phase::Accepted { at, operation: None };
+        self.drain_entry(id, because, Span::minutes(1), phase)
+    }
+
+    pub fn drain_ended(self, id: &str, because: Because, outcome: Outcome) -> Self {
+        let at = self.now.minus(Span::seconds(5));
+        let accepted = Some(at.minus(Span::seconds(50)));
+        let phase = Phase::Ended { at, accepted, outcome };
+        self.drain_entry(id, because, Span::minutes(1), phase)
+    }
+
+    pub fn plan(&self) -> Turn {
+        let turn = self.unjudged();
+        assert!(turn.notes.is_empty(), "{:?}\n{turn:?}", turn.notes);
+        turn
+    }
+
+    pub fn seen_set(&self) -> SetSeen {
+        let mut set = self.set.clone();
+        set.capacity = self.capacity.unwrap_or(self.machines.len() as u32);
+        set
+    }
+
+    /// A plan that the judge is not asked about.
+    pub fn unjudged(&self) -> Turn {
+        let policy = Policy::build(self.draft.clone()).unwrap();
+        let set = self.seen_set();
+        let mut state = self.state.clone();
+        if let Some(state) = &mut state
+            && state.desired.explained == 0
+        {
+            state.desired.explained = set.capacity;
+        }
+        let input = Input {
+            now: self.now,
+            seed: self.seed,
+            policy: &policy,
+            set: &set,
+            machines: &self.machines,
+            open: &self.open,
+            asks: &self.asks,
+            facts: &self.facts,
+            state: state.as_ref(),
+        };
+        let planned = plan(&input).unwrap();
+        let case = Case {
+            now: self.now,
+            policy: &policy,
+            set: &set,
+            machines: &self.machines,
+            journal: &self.open,
+            planned: &planned,
+            before: state.as_ref(),
+            facts: &self.facts,
+        };
+        let notes = judge::before(&case);
+        Turn { planned, notes, machines: self.machines.clone(), before: state }
+    }
+
+    /// The same pool with what was answered, some time later.
+    pub fn after(mut self, turn: &Turn, later: Span) -> Self {
+        self.state = Some(turn.planned.state.clone());
+        self.asks.clear();
+        self.now = self.now.plus(later);
+        self.set.read_at = self.now.minus(Span::seconds(1));
+        self
+    }
+}
+
+pub fn raise_action(from: u32, to: u32, set: &SetSeen) -> Action {
+    let expect = poolkeeper::model::action::Expect {
+        etag: set.etag.clone(),
+        capacity: from,
+        revision: set.revision.clone(),
+        before: set.read_at.plus(READ_IS_FRESH),
+    };
+    Action::Raise { from, to, drift: false, reason: "".into(), expect }
+}
+
+pub fn refused(refusal: Refusal) -> Outcome {
+    Outcome::Refused(Refused::plain(refusal))
+}
+
+pub fn blocked(code: &str) -> Outcome {
+    Outcome::Refused(Refused { code: Some(code.into()), ..Refused::plain(Refusal::Conflict) })
+}
+
+#[derive(Debug)]
+pub struct Turn {
+    pub planned: Planned,
+    pub notes: Vec<judge::Note>,
+    pub machines: Vec<Machine>,
+    pub before: Option<PoolState>,
+}
+
+impl Turn {
+    pub fn raise(&self) -> Option<(u32, u32)> {
+        self.planned.actions.iter().find_map(|action| match action {
+            Action::Raise { from, to, .. } => Some((*from, *to)),
+            _ => None,
+        })
+    }
+
+    pub fn of(&self, verb: Verb) -> Vec<&str> {
+        let actions = self.planned.actions.iter().filter(|action| action.verb() == verb);
+        let targets = actions.flat_map(|action| action.targets());
+        let mut ids: Vec<&str> = targets.map(|target| target.id.as_str()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    pub fn deleted(&self) -> Vec<&str> {
+        self.of(Verb::Delete)
+    }
+
+    pub fn drained(&self) -> Vec<&str> {
+        self.of(Verb::Drain)
+    }
+
+    pub fn restored(&self) -> Vec<&str> {
+        self.of(Verb::Restore)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.planned.actions.is_empty()
+    }
+
+    /// The capacity written (none: no raise), and who is deleted.
+    #[track_caller]
+    pub fn does(&self, to: Option<u32>, deleted: &[&str]) -> &Self {
+        let did = (self.raise().map(|(_, to)| to), self.deleted());
+        assert_eq!(did, (to, deleted.to_vec()), "{:?}", self.holds());
+        self
+    }
+
+    pub fn holds(&self) -> Vec<&'static str> {
+        self.planned.report.holds.iter().map(|hold| hold.reason.code()).collect()
+    }
+
+    pub fn hold(&self, code: &str) -> Option<&Hold> {
+        self.planned.report.holds.iter().find(|hold| hold.reason.code() == code)
+    }
+
+    #[track_caller]
+    pub fn says(&self, code: &str) -> &Self {
+        assert!(self.hold(code).is_some(), "no {code} in {:?}", self.holds());
+        self
+    }
+
+    #[track_caller]
+    pub fn is_silent_on(&self, code: &str) -> &Self {
+        assert!(self.hold(code).is_none(), "{code} in {:?}", self.holds());
+        self
+    }
+
+    pub fn phase(&self) -> RolloutPhase {
+        self.planned.report.rollout.phase
+    }
+
+    pub fn report(&self, id: &str) -> &poolkeeper::model::plan::MachineReport {
+        let of = |index: u32| self.machines[index as usize].id.as_str() == id;
+        self.planned.report.machines.iter().find(|report| of(report.index)).unwrap()
+    }
+
+    pub fn class(&self, id: &str) -> &'static str {
+        self.report(id).class.name()
+    }
+
+    pub fn desired(&self) -> u32 {
+        self.planned.state.desired.count
+    }
+
+    pub fn accepted(&self) -> Vec<bool> {
+        self.planned.report.asks.iter().map(|answer| answer.accepted).collect()
+    }
+}

@@ -1,0 +1,13 @@
+//! The hard cases of keeping a pool: each test is one way in which a pool was lost, or stood still for ever.
+
+mod courses;
+mod drains;
+mod health;
+mod kit;
+mod loops;
+mod models;
+mod properties;
+mod replacing;
+mod sizes;
+mod verbs;
+mod world;
