@@ -292,7 +292,9 @@ fn within_quota(input: &Input, create: i64, holds: &mut Holds) -> i64 {
 
 /// A scale set has one model: while it is not proven, what is lost comes up on it only where the floor needs it.
 fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &mut Holds) -> i64 {
-    let replace = replace_on_model(input, memory, wish, holds);
+    // Nothing is replaced on a revision that was given up, so what is lost is all that is wished for.
+    let replace =
+        if is_abandoned(input, memory) { 0 } else { replace_on_model(input, memory, wish, holds) };
     if wish.fill <= replace || !is_unproven(input, memory) {
         return wish.fill.max(replace);
     }
@@ -344,17 +346,23 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut H
 /// The revision in the model failed, or never had an available machine, and a better one is known.
 pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
-    if memory.model_accepted.as_ref() == Some(here) {
-        return false;
-    }
-    let better = memory.good.iter().any(|good| good != here);
-    let failed = memory.rollout.as_ref().is_some_and(|r| {
+    let served = memory.good.contains(here)
+        || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
+    let begins = memory.rollout.is_some() && !served && knows_better(input, memory);
+    is_abandoned(input, memory) || begins
+}
+
+/// The revision in the model failed and nobody answered, or was left for a better one.
+fn is_abandoned(input: &Input, memory: &PoolState) -> bool {
+    let here = &input.set.revision;
+    let failing = memory.rollout.as_ref().is_some_and(|r| {
         r.to == *here && r.from.as_ref() != Some(here) && matches!(r.stage, Stage::Failing { .. })
     });
-    let good = memory.good.contains(here);
-    // It was left for a better one, and the model still names it.
-    let left = !good && memory.wanted.as_ref() != Some(here);
-    let served = good
-        || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
-    better && (failed || left || (!served && memory.rollout.is_some()))
+    let left = !memory.good.contains(here) && memory.wanted.as_ref() != Some(here);
+    (failing || left) && knows_better(input, memory)
+}
+
+fn knows_better(input: &Input, memory: &PoolState) -> bool {
+    let here = &input.set.revision;
+    memory.model_accepted.as_ref() != Some(here) && memory.good.iter().any(|good| good != here)
 }
