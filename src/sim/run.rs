@@ -70,17 +70,10 @@ pub(super) struct Run<'a> {
     pub(super) process: PoolTurn,
     life: u32,
     lease: Option<Lease>,
-<<<<<<< HEAD
     first_lease: Option<Lease>,
-    /// When the next turn is made, and not before which.
-    due: Time,
-    not_before: Time,
-    failures: u32,
-=======
     wake: Wake,
     /// No turn before this time: the cloud answers no more listings, or another life leads.
     paced: Time,
->>>>>>> h-sim
     pub(super) wishes: Vec<(Time, Wish)>,
     pub(super) next_ask: u32,
     asked: u64,
@@ -125,15 +118,9 @@ impl<'a> Run<'a> {
             process: PoolTurn::new(scenario.policy.name.clone(), scenario.seed),
             life: 1,
             lease: None,
-<<<<<<< HEAD
             first_lease: None,
-            due: start,
-            not_before: start,
-            failures: 0,
-=======
             wake: first_wake(scenario, 1),
             paced: start,
->>>>>>> h-sim
             wishes,
             next_ask: 0,
             asked: 0,
@@ -301,15 +288,8 @@ impl<'a> Run<'a> {
         self.lease = None;
         self.house.disk.start();
         self.process = PoolTurn::new(self.policy.name.clone(), self.scenario.seed);
-<<<<<<< HEAD
-        self.due = now.plus(STARTS_AFTER);
-        self.not_before = self.due;
-=======
         self.wake = first_wake(self.scenario, self.life);
         self.paced = now.plus(STARTS_AFTER);
-        let story = "the power goes; the process starts again";
-        self.story.tell(now, self.scenario.start, story);
->>>>>>> h-sim
     }
 
     fn judge(&mut self, decision: &Decision, lease: &Lease, stored: u32) {
