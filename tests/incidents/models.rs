@@ -97,7 +97,12 @@ fn an_open_rollout_goes_on_after_an_upgrade() {
     scenario.wishes = vec![(Span::minutes(9), Wish::Upgrade)];
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);
-    assert!(matches!(outcome.end, End::Ended(_)), "{:?}\n{}", outcome.end, outcome.story.join("\n"));
+    assert!(
+        matches!(outcome.end, End::Ended(_)),
+        "{:?}\n{}",
+        outcome.end,
+        outcome.story.join("\n")
+    );
     let staying = outcome.timeline.rows.iter().filter(|row| row.gone.is_none());
     assert!(staying.clone().all(|row| image_of(&outcome, row) == sim::NEW_IMAGE));
     assert_eq!((born(&outcome).len(), gone(&outcome).len()), (10, 10));
