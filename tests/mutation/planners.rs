@@ -246,10 +246,9 @@ pub fn takes_back(input: &Input<'_>) -> Answer {
     Ok(planned)
 }
 
-/// A drain that came to nothing is forgotten, and its node stays cordoned.
-pub fn leaves_cordon(input: &Input<'_>) -> Answer {
+/// Holds that name nobody.
+pub fn tells_nothing(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
-    planned.actions.retain(|action| action.verb() != Verb::Restore);
     for hold in &mut planned.report.holds {
         hold.blockers.clear();
     }

@@ -29,6 +29,13 @@ pub fn rollout() -> Scenario {
     scenario
 }
 
+/// Six machines, of which three may be missing, or two more be there.
+pub fn loose() -> Scenario {
+    let mut scenario = pool(6, 2, 3, |_| {});
+    new_image(&mut scenario);
+    scenario
+}
+
 /// One machine, which may be missing or doubled.
 pub fn single() -> Scenario {
     let mut scenario = pool(1, 1, 1, |_| {});
@@ -90,7 +97,7 @@ pub fn crashes() -> Scenario {
 
 /// Drains are held up for longer than they are waited for.
 pub fn blocked() -> Scenario {
-    let mut scenario = rollout();
+    let mut scenario = loose();
     let stubborn = ClusterSpec { blocked: 1.0, blocked_for: 3_600_000, ..ClusterSpec::default() };
     scenario.cluster = Some(stubborn);
     scenario.calm_after = Span::hours(2);
@@ -125,12 +132,12 @@ pub fn checkpoint() -> Scenario {
     scenario
 }
 
-/// Machines do not show their model, and the cloud's flag is wrong about one of them.
+/// Machines do not show their model, and the cloud's flag is wrong about all of them for an hour.
 pub fn flag() -> Scenario {
     let mut scenario = pool(5, 1, 0, |_| {});
     scenario.adapter.shows_models = false;
-    let flips = Deed::FlipLatestModelApplied(poolkeeper::world::Which::Oldest);
-    scenario.deeds = vec![(Span::minutes(3), flips.clone()), (Span::minutes(30), flips)];
+    scenario.faults = Faults { flag_flaps: 1.0, ..Faults::default() };
+    scenario.calm_after = Span::hours(1);
     scenario
 }
 
