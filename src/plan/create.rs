@@ -35,6 +35,8 @@ pub(super) struct Wish {
     /// What the rollout may have on its way.
     pub replace: i64,
     pub ceiling_left: i64,
+    /// The gate is open: what is made goes on with the rollout, and is not only made up for.
+    pub open: bool,
 }
 
 impl Wish {
@@ -305,6 +307,8 @@ fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &
     // Nothing is replaced on a revision that was given up, so what is lost is all that is wished for.
     let replace =
         if is_abandoned(input, memory) { 0 } else { replace_on_model(input, memory, wish, holds) };
+    // Behind a closed gate nothing is replaced: all that is made is growth, or makes up for a loss.
+    let replace = if wish.open || !is_unproven(input, memory) { replace } else { 0 };
     if wish.fill <= replace || !is_unproven(input, memory) {
         return wish.fill.max(replace);
     }
