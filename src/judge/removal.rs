@@ -97,8 +97,9 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
 
 /// There is a node, and something may still run on it that nobody agreed to lose.
 fn may_serve(machine: &Machine, look: &Look) -> bool {
-    let dead = look.removed() == Some(Because::Failed)
+    let failed = look.removed() == Some(Because::Failed)
         && !matches!(machine.condition, Condition::Ready | Condition::Unknown);
+    let dead = failed || machine.condition == Condition::Stopped;
     let accepted = look.removed() == Some(Because::NamedNow)
         && machine.delete_request().is_some_and(|request| request.now);
     machine.node.is_some() && !(dead || accepted)

@@ -66,7 +66,8 @@ impl Stage {
     fn note(&mut self, order: &Order<'_>, verb: Verb, hit: Vec<Key>, to: Option<u32>) {
         let truth = self.world.truth(self.set);
         let lacking = truth.map_or(0, |truth| {
-            truth.capacity.saturating_sub(u32::try_from(truth.active()).unwrap_or(u32::MAX))
+            let active = u32::try_from(truth.active()).unwrap_or(u32::MAX);
+            truth.shown_capacity.max(truth.capacity).saturating_sub(active)
         });
         let lacking = if to.is_some() { lacking } else { 0 };
         let (at, entry) = (self.now(), order.entry.clone());

@@ -10,6 +10,7 @@ mod change;
 mod cluster;
 mod compare;
 mod disk;
+mod draw;
 mod errands;
 mod evict;
 mod found;
@@ -22,20 +23,24 @@ mod run;
 mod scenario;
 mod showpiece;
 mod stage;
+mod storm;
 mod story;
 mod timeline;
 mod truth;
+mod upsets;
 mod watch;
 
 pub use bound::{never_idle, slot_time};
 pub use cluster::ClusterSpec;
 pub use compare::{Strategy, UnknownStrategy, compare};
 pub use disk::Cut;
+pub use draw::drawn;
 pub use outcome::{Breach, End, Outcome};
 pub use run::run;
 pub use scenario::{LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft};
 pub use showpiece::showpiece;
 pub use stage::Adapter;
+pub use storm::{Failed, Summary, storm, storms};
 pub use timeline::{Doing, Heights, Row, Segment, Timeline};
 
 // What whoever starts a rehearsal must name; the made-up cloud itself stays behind this room.

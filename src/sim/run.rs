@@ -8,7 +8,7 @@ use super::cluster::Cluster;
 use super::disk::Disk;
 use super::house::{House, Measured};
 use super::outcome::{Breach, End, Outcome};
-use super::people::Operator;
+use super::people::{Operator, deed};
 use super::scenario::{LONGEST, MOST_TURNS, Scenario, Wish};
 use super::stage::{Shared, Stage};
 use super::story::Story;
@@ -349,7 +349,7 @@ impl<'a> Run<'a> {
             before: decision.before.as_ref(),
             facts: &decision.facts,
         };
-        let asks_person = planned.report.holds.iter().find(|hold| asks_for_deed(hold));
+        let asks_person = planned.report.holds.iter().find(|hold| deed(hold).is_some());
         if state.rollout.is_none() && !goes_on && crate::judge::at_goal(&case) {
             self.settled += 1;
             if self.settled > self.scenario.linger && report.at >= self.scenario.calm_from() {
@@ -364,7 +364,7 @@ impl<'a> Run<'a> {
         }
         let since = *self.idle_since.get_or_insert(report.at);
         let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
-        Some(End::Waits { verb: hold.verb?, hold: hold.reason.code() })
+        Some(End::Waits { verb: deed(hold)?, hold: hold.reason.code() })
     }
 
     fn waits_for_good(&self, hold: &Hold, since: Time, now: Time) -> bool {
@@ -413,11 +413,6 @@ fn first_wake(scenario: &Scenario, life: u32) -> Wake {
     let mut wake = Wake::new(dice);
     wake.ask(&scenario.policy.name, Why::News(Span::ZERO), scenario.start);
     wake
-}
-
-/// It names what a person can do, and not only where to read more.
-fn asks_for_deed(hold: &Hold) -> bool {
-    hold.verb.is_some_and(|verb| verb != "explain")
 }
 
 /// The world as the scenario finds it.
