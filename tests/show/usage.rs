@@ -29,6 +29,10 @@ fn what_cannot_be_rehearsed_is_said_with_the_documented_code() {
         (&["simulate", SEVERAL, "--pool", "wobble"], 4, "careful-cache"),
         (&["simulate", OWNED], 2, "--machines"),
         (&["simulate", ROLLING, "--machines", "3"], 2, "brings its machines"),
+        (&["simulate", SMALL, "--storms", "3"], 2, "--storms"),
+        (&["simulate", "--storms", "0"], 2, "--storms"),
+        (&["simulate", "--first-seed", "3"], 2, "--storms"),
+        (&["simulate", "--storm-seed", "3", "--runs", "2"], 2, "--runs"),
         (&["demo", "now"], 2, "Usage:"),
         (&["demo", "-o", "ndjson"], 2, "--output json"),
     ];
