@@ -86,17 +86,20 @@ pub(super) struct Tally {
     pub(super) updating: i64,
     pub(super) unknown: i64,
     pub(super) gray: i64,
-    /// Exist, and are on target.
+    /// Exist, and are on target beyond doubt.
     pub(super) current: i64,
+    /// Exist, and nothing says for certain that they are outdated.
+    pub(super) on_target: i64,
     /// Serve, and nothing says for certain that they are outdated.
     pub(super) fit: i64,
     pub(super) named: i64,
     pub(super) kept: i64,
-    /// Exist, outdated, may be touched, and this plan leaves them.
-    pub(super) out_left: i64,
+    /// Exist, outdated, may be touched, and are not named.
+    pub(super) out: i64,
     /// Exist, outdated, and this plan leaves them.
     pub(super) outdated_left: i64,
-    pub(super) named_left: i64,
+    /// Of those to be replaced, the ones that this plan does not replace: what it takes as surplus is not replaced.
+    pub(super) to_replace: i64,
 }
 
 #[derive(Debug)]
@@ -132,7 +135,7 @@ impl<'a> Scene<'a> {
             tally: Tally::default(),
             pending: pending::count(case),
         };
-        let age = Age::of(case, at);
+        let mut age = Age::of(case, at);
         for (index, machine) in (0_u32..).zip(case.machines) {
             let found = names.of(machine, |aim| {
                 if let Some(aim) = aims.get_mut(aim as usize) {
@@ -140,7 +143,7 @@ impl<'a> Scene<'a> {
                 }
             });
             let aim = found.aim.and_then(|aim| aims.get(aim as usize));
-            let look = look(machine, found, aim, case.policy, &age, at);
+            let look = look(machine, found, aim, case.policy, &mut age, at);
             scene.tally.add(machine, &look, case.policy);
             scene.looks.push(look);
         }
@@ -201,7 +204,7 @@ impl<'a> Scene<'a> {
         let moving = tally.leaving + tally.failed + tally.young + tally.unready;
         let unseen = tally.updating + tally.unknown + tally.gray + self.pending;
         let kept = tally.kept;
-        moving + unseen + tally.out_left + tally.named == 0
+        moving + unseen + tally.out + tally.named == 0
             && tally.fit == (self.desired - kept).max(0)
             && self.rollout().is_none()
     }
@@ -255,7 +258,7 @@ fn aims<'a>(case: &Case<'a>) -> Vec<Aim<'a>> {
 }
 
 fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a> {
-    let mut names = Names::default();
+    let mut names = Names::for_machines(case.machines);
     let state = &case.planned.state;
     state.tombs.iter().for_each(|(key, _)| names.key(key, TOMB));
     if let Some(before) = case.before.filter(|before| before.tombs != state.tombs) {
@@ -305,6 +308,8 @@ struct Age<'a> {
     before: Option<Time>,
     /// Disks that started before this may be counted as over age: ages are bunched.
     maybe_before: Option<Time>,
+    /// A revision that is off target, as found last: most machines share one.
+    known_off: Option<&'a Revision>,
     /// The cloud's own flag counts for machines born before this, once it counts at all.
     flag_before: Option<Time>,
 }
@@ -328,10 +333,22 @@ impl<'a> Age<'a> {
             || case.machines.iter().any(off);
         Self {
             target,
+            known_off: None,
             before: state.refresh_before.filter(|_| state.rollout.is_some()),
             maybe_before: soon.max(state.refresh_before),
             flag_before: state.advisory_before.filter(|_| !state.advisory_held && agreed),
         }
+    }
+
+    fn is_off(&mut self, revision: Option<&'a Revision>) -> bool {
+        let (Some(target), Some(has)) = (self.target, revision) else { return false };
+        if has == target {
+            return false;
+        }
+        if self.known_off != Some(has) && differs(has, target) {
+            self.known_off = Some(has);
+        }
+        self.known_off == Some(has)
     }
 }
 
@@ -347,16 +364,15 @@ pub(super) fn target<'a>(case: &Case<'a>) -> Option<&'a Revision> {
     }
 }
 
-fn look(
-    machine: &Machine,
+fn look<'a>(
+    machine: &'a Machine,
     found: Found,
     aim: Option<&Aim>,
     policy: &Policy,
-    age: &Age,
+    age: &mut Age<'a>,
     at: Time,
 ) -> Look {
-    let off = |target: &Revision| machine.revision.as_ref().is_some_and(|r| differs(r, target));
-    let off_target = age.target.is_some_and(off);
+    let off_target = age.is_off(machine.revision.as_ref());
     let named = machine.delete_request().is_some();
     let older = |limit: Option<Time>| limit.is_some_and(|limit| machine.imaged < limit);
     let believed = machine.evidence != Evidence::Advisory
@@ -385,9 +401,9 @@ fn standing(machine: &Machine, found: Found, policy: &Policy, at: Time) -> Stand
     let rollout = &policy.rollout;
     let lasted = at.since(machine.since);
     let settled = machine.condition == Condition::Ready && lasted >= rollout.min_ready;
-    if found.has(TOMB) {
+    if found.has(TOMB) && machine.missed == 0 {
         Standing::Ghost
-    } else if machine.missed >= 2 {
+    } else if found.has(TOMB) || machine.missed >= 2 {
         Standing::Gone
     } else if on_its_way || found.has(LEAVING) || machine.condition == Condition::Deleting {
         Standing::Leaving
@@ -457,11 +473,13 @@ impl Tally {
         let stays = !look.taken();
         self.exist += 1;
         self.current += i64::from(look.current);
+        self.on_target += i64::from(!look.outdated);
         self.fit += i64::from(!look.outdated && look.standing == Standing::Ready);
         self.named += i64::from(named);
         self.kept += i64::from(look.outdated && look.kept);
-        self.out_left += i64::from(look.outdated && !look.kept && !named && stays);
+        self.out += i64::from(look.outdated && !look.kept && !named);
         self.outdated_left += i64::from(look.outdated && stays);
-        self.named_left += i64::from(named && !look.kept && stays);
+        let replaced = !stays && look.removed() != Some(Because::Surplus);
+        self.to_replace += i64::from(look.outdated && !look.kept && !replaced);
     }
 }

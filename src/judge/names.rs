@@ -58,10 +58,18 @@ struct Row<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
     rows: Vec<Row<'a>>,
+    /// Of the rows, apart: it is these that are searched.
+    digests: Vec<u64>,
     loose: bool,
+    /// Some machine is known by its birth only.
+    nameless: bool,
 }
 
 impl<'a> Names<'a> {
+    pub(super) fn for_machines(machines: &[Machine]) -> Self {
+        Self { nameless: machines.iter().any(|machine| machine.vm.is_none()), ..Self::default() }
+    }
+
     pub(super) fn key(&mut self, key: &'a Key, marks: u16) {
         let found = Found { marks, ..Found::default() };
         self.push(Who::Vm(key.as_str()), false, found);
@@ -85,8 +93,10 @@ impl<'a> Names<'a> {
         if let Some(vm) = &target.vm {
             self.push(Who::Vm(vm.as_str()), false, found);
         }
-        let born = Who::Born(target.id.as_str(), target.created.millis());
-        self.push(born, target.vm.is_none(), found);
+        if self.nameless || target.vm.is_none() {
+            let born = Who::Born(target.id.as_str(), target.created.millis());
+            self.push(born, target.vm.is_none(), found);
+        }
     }
 
     fn push(&mut self, who: Who<'a>, loose: bool, found: Found) {
@@ -96,6 +106,7 @@ impl<'a> Names<'a> {
 
     pub(super) fn sort(&mut self) {
         self.rows.sort_unstable_by_key(|row| row.digest);
+        self.digests = self.rows.iter().map(|row| row.digest).collect();
     }
 
     /// What is said of this machine, all rows together. `each` hears of every aim at it.
@@ -127,24 +138,25 @@ impl<'a> Names<'a> {
 
     fn rows_of<'s>(&'s self, who: Who<'s>) -> impl Iterator<Item = &'s Row<'a>> {
         let digest = digest(who);
-        let from = self.rows.partition_point(|row| row.digest < digest);
+        let from = self.digests.partition_point(|known| *known < digest);
         let rest = self.rows.get(from..).unwrap_or_default();
         rest.iter().take_while(move |row| row.digest == digest).filter(move |row| row.who == who)
     }
 }
 
-/// Not to be relied on but for speed: rows that collide are told apart by comparing names.
+/// Both ends of a name, mixed. Only for speed: names that collide are told apart by comparing them whole.
 fn digest(who: Who) -> u64 {
     // 2⁶⁴ over the golden ratio: spreads bits of short texts well.
     const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-    let (text, mut sum) = match who {
-        Who::Vm(text) => (text, 0),
-        Who::Born(text, ms) => (text, (ms as u64).wrapping_mul(SPREAD) | 1),
+    let (text, salt) = match who {
+        Who::Vm(text) => (text.as_bytes(), 0),
+        Who::Born(text, ms) => (text.as_bytes(), (ms as u64) | 1),
     };
-    for chunk in text.as_bytes().chunks(8) {
-        let mut word = [0_u8; 8];
-        word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-        sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(SPREAD).rotate_left(29);
-    }
-    sum
+    let ends = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+        (Some(first), Some(last)) => {
+            u64::from_le_bytes(*first).wrapping_mul(SPREAD) ^ u64::from_le_bytes(*last)
+        }
+        _ => text.iter().fold(0, |sum, byte| (sum << 8) | u64::from(*byte)),
+    };
+    (ends ^ salt.rotate_left(32)).wrapping_mul(SPREAD)
 }

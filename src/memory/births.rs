@@ -11,7 +11,8 @@ use crate::model::time::{Span, Time};
 const BIRTHS_SHOW: Span = Span::seconds(60);
 
 /// For each entry how many of the machines its raise asked for were listed. The oldest raise takes the first machine:
-/// what is still missing of all of them together is right, whichever got it.
+/// what is still missing of all of them together is right, whichever got it. What the very look showed that a raise rests
+/// on is none of its own.
 pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
     let mut born = vec![0; entries.len()];
     let mut raises: Vec<(usize, &Entry, u32)> = entries
@@ -32,7 +33,7 @@ pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
     for machine in machines.iter().skip(young) {
         let takes = raises.iter().find(|(i, entry, wanted)| {
             entry.written <= machine.created
-                && entry.written <= machine.first_seen
+                && entry.written < machine.first_seen
                 && born.get(*i).is_some_and(|born| born < wanted)
         });
         if let Some(slot) = takes.and_then(|(i, ..)| born.get_mut(*i)) {

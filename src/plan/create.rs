@@ -51,6 +51,8 @@ pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Coun
     raises.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
     for entry in raises {
         match entry.outcome() {
+            // Overtaken by a newer request, often our own delete: no word of the cloud against it.
+            Some((_, Outcome::Refused(refused))) if refused.refusal == Refusal::Preempted => {}
             Some((at, Outcome::Refused(refused))) => {
                 let room = memory.backoff.len() < BACKOFFS;
                 let known = memory

@@ -22,6 +22,7 @@ mod remove;
 mod report;
 mod rows;
 mod send;
+mod tombs;
 
 use crate::model::action::{Action, READ_IS_FRESH, Verb};
 use crate::model::plan::{Input, PlanBug, Planned};
@@ -79,8 +80,10 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     numbers::check(&desk.count, desk.rows.len(), desk.gate(), wish.total())?;
     let mut actions = Vec::new();
     if picture {
-        actions.extend(model::write(input, &mut desk.memory));
-        actions.extend(desk.create(&journal, wish, settle_capacity));
+        let model = model::write(input, &mut desk.memory);
+        let raise = desk.create(&journal, wish, settle_capacity);
+        // A raise comes up on the model that is read: with the model written in the same turn it waits for the next look.
+        actions.extend(if model.is_some() { model } else { raise });
     }
     if settle_capacity && !actions.iter().any(|action| action.verb() == Verb::Raise) {
         asks::settled_nothing(input, &mut answers);

@@ -61,7 +61,8 @@ impl Count {
         };
         for row in rows {
             *c.group(row.group) += 1;
-            let uncounted = row.written_off || (!all_count && row.is_being_deleted());
+            let gone = row.group == Group::Ghost && row.unlisted;
+            let uncounted = gone || row.written_off || (!all_count && row.is_being_deleted());
             c.live += i64::from(!uncounted);
             c.excused += i64::from(uncounted);
             c.overdue += i64::from(row.group == Group::Leaving && row.overdue);

@@ -60,12 +60,14 @@ pub(super) fn about(
 fn about_the_picture(desk: &mut Desk, journal: &Journal) {
     let (set, now) = (desk.input.set, desk.input.now);
     let soon = now.plus(SOON);
+    let known = desk.rows.len() as i64;
     if !set.complete {
         desk.holds
             .add(
                 HoldReason::ListingIncomplete,
                 "the listing was cut short; nothing is removed or created",
             )
+            .number("known", known)
             .again(soon);
     } else if journal.in_doubt {
         desk.holds
@@ -73,6 +75,7 @@ fn about_the_picture(desk: &mut Desk, journal: &Journal) {
                 HoldReason::DeleteInDoubt,
                 "the answer to a request was lost; a complete listing begun later settles it",
             )
+            .number("known", known)
             .again(soon);
     } else {
         desk.holds

@@ -11,6 +11,7 @@ use crate::model::rollout::{Blocked, PoolState};
 use crate::model::time::{Span, Time};
 
 use super::journal::{Journal, Touch};
+use super::tombs::Tombs;
 
 /// A removal that did not hold is asked again this long after.
 // 30 s: conflicts with a concurrent request pass within seconds; half a minute spends at most two writes a minute.
@@ -29,7 +30,7 @@ const BLIND_AT_LEAST: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Group {
-    /// Its delete succeeded; rows that still show it count as live only.
+    /// Its delete succeeded; while listings still show it, it counts as live only.
     Ghost,
     Leaving,
     Gray,
@@ -95,6 +96,8 @@ pub(super) struct Row {
     /// Leaving for longer than the deadline.
     pub overdue: bool,
     pub written_off: bool,
+    /// The last complete listing lacks it.
+    pub unlisted: bool,
 }
 
 impl Row {
@@ -131,6 +134,7 @@ pub(super) fn classify(
     let mut zones: Vec<Zone> = Vec::new();
     let blind = blind_since(input);
     let mut rows = Vec::with_capacity(order.len());
+    let tombs = Tombs::take(memory);
     for index in order {
         let machine = &input.machines[index as usize];
         let mut row = Row {
@@ -146,8 +150,9 @@ pub(super) fn classify(
             waiting: false,
             overdue: false,
             written_off: memory.written_off.iter().any(|key| is(key, machine)),
+            unlisted: machine.missed > 0,
         };
-        follow_entries(input, journal, memory, machine, &mut row);
+        follow_entries(input, (journal, &tombs), memory, machine, &mut row);
         if row.doing == Doing::Nothing && row.group != Group::Ghost {
             row.group = group(input, machine, blind);
         }
@@ -158,6 +163,7 @@ pub(super) fn classify(
             .any(|blocked| blocked.until > input.now && is(&blocked.key, machine));
         rows.push(row);
     }
+    tombs.put_back(memory);
     (rows, zones)
 }
 
@@ -228,14 +234,14 @@ fn group(input: &Input, machine: &Machine, blind: Option<(Time, Time)>) -> Group
 
 fn follow_entries(
     input: &Input,
-    journal: &Journal,
+    (journal, tombs): (&Journal, &Tombs),
     memory: &mut PoolState,
     machine: &Machine,
     row: &mut Row,
 ) {
-    if let Some((_, buried)) = memory.tombs.iter().find(|(key, _)| is(key, machine)) {
+    if let Some(buried) = tombs.find(machine) {
         row.group = Group::Ghost;
-        row.overdue = input.now.since(*buried) >= input.policy.deletion.deadline;
+        row.overdue = input.now.since(buried) >= input.policy.deletion.deadline;
         return;
     }
     let touches = journal.touches(machine);
@@ -333,16 +339,7 @@ fn doing_without_entry(machine: &Machine) -> Doing {
     }
 }
 
-/// Tombstones kept at most; the oldest go first.
-// 4,000: four times the largest set, so a whole fleet may be replaced within the day they are kept.
-const TOMBS: usize = 4_000;
-const TOMB_LASTS: Span = Span::hours(24);
-
 fn bury(memory: &mut PoolState, machine: &Machine, at: Time) {
-    memory.tombs.retain(|(_, buried)| at.since(*buried) < TOMB_LASTS);
-    if memory.tombs.len() >= TOMBS {
-        memory.tombs.remove(0);
-    }
     memory.tombs.push((machine.key(), at));
     memory.blocked.retain(|blocked| !is(&blocked.key, machine));
 }

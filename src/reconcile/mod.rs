@@ -13,8 +13,10 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Case, Decide, Decisions, Note};
+pub use decide::{Decide, Decisions};
 pub use turn::PoolTurn;
+
+pub use crate::judge::{Case, Note};
 
 use crate::act::{ChangeCloud, ChangeCluster, Made};
 use crate::ambient::Clock;

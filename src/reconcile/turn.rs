@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::carry::{Carrying, intents};
-use super::decide::{Case, Decide};
+use super::decide::Decide;
 use super::told::{self, Remembered};
-use super::{Note, TurnError, TurnReport, World};
+use super::{TurnError, TurnReport, World};
 use crate::act::{Book, Pace, Ports, Seen};
 use crate::ambient::Clock;
+use crate::judge::{Case, Note};
 use crate::memory::{Commit, Doors, Journal, Lease, Loaded, Store, StoreError, finished};
 use crate::model::action::{READ_IS_FRESH, Verb};
 use crate::model::budget::{Hold, HoldReason};

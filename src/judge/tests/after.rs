@@ -1,1 +1,215 @@
-//! x
+//! What really happened: laws 1 to 5 and 9 against the true world.
+
+use super::history::{real, sent};
+use super::*;
+use crate::judge::history::Past;
+use crate::judge::{Birth, Real, Sent, Truth, after};
+use crate::model::action::Verb;
+use crate::model::ids::Key;
+use Because::{NamedNow, Outdated};
+
+/// A turn that went well: one of four is deleted.
+struct Turn {
+    pool: Pool,
+    world: Vec<Real>,
+    sent: Vec<Sent>,
+    births: Vec<Birth>,
+    coming: u32,
+}
+
+fn key(name: &str) -> Key {
+    Key::new(format!("vm-{name}"))
+}
+
+/// The last action of the plan is written now, and sent.
+fn written(mut pool: Pool) -> Pool {
+    let action = pool.actions.last().unwrap().clone();
+    let id = EntryId::new(format!("e{}", pool.journal.len()));
+    let mut entry = entry(&id, action, NOW);
+    entry.read_at = pool.set.read_at;
+    pool.journal.push(entry);
+    pool
+}
+
+fn deletes(names: &str, because: Because) -> Turn {
+    let pool = Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW).delete(names, because);
+    let hit = names.chars().map(|name| key(&name.to_string())).collect();
+    Turn {
+        pool: written(pool),
+        world: ["a", "b", "c", "n"].map(|name| real(name, false)).into(),
+        sent: vec![Sent { hit, ..sent(Verb::Delete) }],
+        births: Vec::new(),
+        coming: 0,
+    }
+}
+
+fn raises(more: u32) -> Turn {
+    let pool = Pool::of(3, 1, 0).serving("abc", OLD).raise(more);
+    Turn {
+        pool: written(pool),
+        world: ["a", "b", "c"].map(|name| real(name, false)).into(),
+        sent: vec![Sent { to: Some(3 + more), ..sent(Verb::Raise) }],
+        births: Vec::new(),
+        coming: more,
+    }
+}
+
+impl Turn {
+    fn with(mut self, how: impl FnOnce(&mut Turn)) -> Turn {
+        how(&mut self);
+        self
+    }
+
+    fn broken(&self, past: &mut Past) -> Vec<u8> {
+        self.pool.check(|case| {
+            let truth = Truth {
+                case,
+                world: &self.world,
+                coming: self.coming,
+                sent: &self.sent,
+                births: &self.births,
+                journal: &self.pool.journal,
+                stored: 0,
+                calm: false,
+            };
+            after(&truth, past).iter().map(|note| note.law).collect()
+        })
+    }
+
+    fn alone(&self) -> Vec<u8> {
+        self.broken(&mut Past::default())
+    }
+}
+
+#[test]
+fn law_1_what_really_serves() {
+    assert!(deletes("a", Outdated).alone().is_empty());
+    assert_eq!(deletes("ab", Outdated).alone(), [1]);
+    let touched = deletes("a", Outdated).with(|turn| turn.world[3].touched = true);
+    assert_eq!(touched.alone(), [1], "one was drained by us before");
+    let young = deletes("a", Outdated).with(|turn| turn.world[3].serves = Some(NOW));
+    assert_eq!(young.alone(), [1], "one serves since a moment only");
+    let accepted = deletes("ab", Outdated).with(|turn| {
+        turn.pool =
+            written(Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW).delete("ab", NamedNow));
+    });
+    assert!(accepted.alone().is_empty(), "the loss was accepted");
+}
+
+#[test]
+fn law_2_what_really_lives() {
+    assert!(raises(1).alone().is_empty());
+    assert_eq!(raises(2).alone(), [2]);
+    let ghost = |unheard: bool| {
+        raises(1).with(|turn| turn.world.push(Real { unheard, ..real("x", false) }))
+    };
+    assert_eq!(ghost(false).alone(), [2], "one that the listing lacked is ours");
+    assert!(ghost(true).alone().is_empty(), "others made it meanwhile");
+    let refused = raises(2).with(|turn| turn.sent[0].took = false);
+    assert!(refused.alone().is_empty(), "it had no effect");
+    let deleting = |count: bool| {
+        raises(1).with(|turn| {
+            turn.world.push(Real { deleting: true, ..real("x", false) });
+            turn.pool.draft.rollout.count_deleting = count;
+        })
+    };
+    assert_eq!(deleting(true).alone(), [2]);
+    assert!(deleting(false).alone().is_empty());
+}
+
+#[test]
+fn law_3_calls_do_what_entries_say() {
+    let other = deletes("a", Outdated).with(|turn| turn.sent[0].hit = vec![key("b")]);
+    assert_eq!(other.alone(), [3], "another machine was hit");
+    let number = raises(1).with(|turn| turn.sent[0].to = Some(5));
+    assert_eq!(number.alone(), [3], "another number was written");
+    let none = raises(1).with(|turn| turn.sent[0].entry = EntryId::new("none"));
+    assert!(none.alone().contains(&3), "nothing was written before");
+}
+
+#[test]
+fn law_4_once_over_a_history() {
+    let minutes = Span::minutes;
+    let again = |events: &[(Span, Event)]| {
+        let first = deletes("a", Outdated);
+        let mut past = Past::default();
+        assert!(first.broken(&mut past).is_empty());
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW).delete("a", Outdated);
+        let pool = pool.earlier(minutes(40), events).delete("a", Outdated);
+        let second = deletes("a", Outdated).with(|turn| {
+            turn.pool = written(pool);
+            turn.sent[0].entry = EntryId::new("e1");
+        });
+        second.broken(&mut past)
+    };
+    assert_eq!(again(&done(minutes(5))), [4], "it was done");
+    assert_eq!(again(&accepted(minutes(20))), [4], "it goes on");
+    assert!(again(&accepted(minutes(35))).is_empty(), "it passed its deadline");
+    assert!(again(&refused(Refusal::Conflict, minutes(5))).is_empty(), "it was refused");
+    assert_eq!(again(&refused(Refusal::Gone, minutes(5))), [4], "it was gone");
+}
+
+#[test]
+fn law_4_a_raise_bears_what_it_asked_for() {
+    let born = |names: &[&str], of: Option<&str>| {
+        raises(1).with(|turn| {
+            let birth = |name: &&str| Birth { key: key(name), of: of.map(EntryId::new) };
+            turn.births = names.iter().map(birth).collect();
+        })
+    };
+    assert!(born(&["x"], Some("e0")).alone().is_empty());
+    assert_eq!(born(&["x", "y"], Some("e0")).alone(), [4]);
+    assert!(born(&["x", "y"], None).alone().is_empty(), "others made them");
+    let lacking = born(&["x", "y"], Some("e0")).with(|turn| turn.sent[0].lacking = 1);
+    assert!(lacking.alone().is_empty(), "one that lacked came as well");
+}
+
+#[test]
+fn law_5_when_it_is_sent() {
+    let late = raises(1).with(|turn| {
+        turn.sent[0].at = NOW.plus(Span::seconds(59));
+        turn.sent[0].not_after = NOW.plus(Span::hours(1));
+    });
+    assert_eq!(late.alone(), [5], "61 s after its read");
+    let answered = |read_at: Span| {
+        raises(1).with(|turn| {
+            let pool = std::mem::replace(&mut turn.pool, Pool::of(3, 1, 0));
+            let pool = pool.delete("a", Outdated).earlier(Span::ZERO, &accepted(Span::seconds(1)));
+            turn.pool = pool;
+            turn.pool.journal[1].read_at = ago(read_at);
+        })
+    };
+    assert_eq!(answered(Span::seconds(9)).alone(), [5], "another answer came since");
+    assert!(answered(Span::seconds(2)).alone().is_empty(), "of the same plan");
+}
+
+#[test]
+fn law_9_fenced() {
+    let call = |epoch: u64, at: i64, lease: i64| {
+        raises(1).with(|turn| {
+            turn.sent[0].epoch = Epoch(epoch);
+            turn.sent[0].at = NOW.plus(Span::seconds(at));
+            turn.sent[0].not_after = NOW.plus(Span::seconds(lease));
+        })
+    };
+    let then = |second: &Turn| {
+        let mut past = Past::default();
+        assert!(call(2, 0, 20).broken(&mut past).is_empty());
+        second.broken(&mut past)
+    };
+    assert!(then(&call(2, 5, 20)).is_empty(), "the same leader");
+    assert!(then(&call(1, 5, 20)).contains(&9), "one that was replaced");
+    assert!(then(&call(3, 5, 50)).contains(&9), "a new one, too early");
+    assert!(!then(&call(3, 20, 50)).contains(&9), "a new one, after the old lease");
+    assert!(call(2, 5, 5).alone().contains(&9), "after its own lease");
+    let theirs = call(1, 0, 20).with(|turn| turn.pool.journal[0].epoch = Epoch(2));
+    assert!(theirs.alone().contains(&9), "an entry of a later leader");
+    let back = raises(1).with(|turn| {
+        let mut later = turn.pool.journal[0].clone();
+        later.id = EntryId::new("e1");
+        turn.pool.journal[0].epoch = Epoch(1);
+        later.epoch = Epoch(0);
+        turn.pool.journal.push(later);
+    });
+    assert_eq!(back.alone(), [9], "epochs go back in the journal");
+}

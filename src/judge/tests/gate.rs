@@ -1,1 +1,249 @@
-//! x
+//! Laws 11 and 12.
+
+use super::*;
+use crate::model::ids::AskId;
+use crate::model::machine::Evidence;
+use crate::model::plan::{Gate, Verdict};
+use crate::model::policy::{Adopt, Checkpoint, Method, Owner, Unconfirmed};
+use crate::model::rollout::Fall;
+use Because::{Failed, Named, Outdated, Surplus};
+use Condition::{Provisioning, Unready};
+
+fn four() -> Pool {
+    Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW)
+}
+
+fn going(state: &mut PoolState) {
+    state.rollout.as_mut().unwrap().stage = Stage::Going;
+}
+
+fn asked(pool: Pool) -> Pool {
+    pool.set(|pool| pool.state.honoured.push(AskId::new("ask")))
+}
+
+#[test]
+fn law_11_closed() {
+    lawful("open", &four().delete("a", Outdated));
+    breaks(&[11], "paused", &four().recall(paused).delete("a", Outdated));
+    breaks(&[11], "paused, in place", &four().recall(paused).reimage("a"));
+    breaks(&[11], "no rollout", &four().no_rollout().delete("a", Outdated));
+    let shut = crate::model::calendar::Windows::new(
+        vec![crate::model::calendar::Window::dated("2020-01-01", "2020-01-02", &utc()).unwrap()],
+        vec![],
+    );
+    let shut = four().set(|pool| pool.draft.windows = shut.unwrap());
+    breaks(&[11], "outside its window", &shut.delete("a", Outdated));
+    let left = four().recall(paused).edit("a", |m| m.lifecycle = Lifecycle::Drained);
+    lawful("on its way out before", &left.delete("a", Outdated));
+    let failed = four().recall(paused).edit("a", |m| {
+        (m.condition, m.since) = (Unready, ago(Span::hours(1)));
+    });
+    lawful("failed", &failed.delete("a", Failed));
+    breaks(&[11], "not failed", &four().recall(paused).delete("a", Failed));
+    let wish = four().recall(paused).edit("a", |m| named(m, false));
+    lawful("named", &wish.delete("a", Named));
+    breaks(&[11], "named by nobody", &four().recall(paused).delete("a", Named));
+}
+
+fn utc() -> crate::model::calendar::Zone {
+    crate::model::calendar::Zone::utc()
+}
+
+#[test]
+fn law_11_closed_to_raises() {
+    let three = || Pool::of(3, 1, 0).serving("abc", OLD).recall(paused);
+    breaks(&[11], "surge", &three().raise(1));
+    let two = Pool::of(3, 1, 0).serving("ab", OLD).recall(paused);
+    lawful("a lost one", &two.raise(1));
+    let two = Pool::of(3, 1, 0).serving("ab", OLD).recall(paused);
+    breaks(&[11], "more than was lost", &two.raise(2));
+    let wish = three().edit("a", |m| named(m, false));
+    lawful("for a named one", &wish.raise(1));
+}
+
+#[test]
+fn law_11_opened_without_cause() {
+    let opened = || four().recall(paused).set(|pool| going(&mut pool.state));
+    breaks(&[11], "nobody asked", &opened());
+    lawful("somebody asked", &asked(opened()).delete("a", Outdated));
+    breaks(&[11], "and it acts", &opened().delete("a", Outdated));
+    let other = opened().set(|pool| {
+        let was = pool.before.as_mut().unwrap().rollout.as_mut().unwrap();
+        was.to = Revision::new("r3");
+    });
+    lawful("another target", &other.delete("a", Outdated));
+}
+
+#[test]
+fn law_11_surplus_is_what_stands_above() {
+    breaks(&[11], "surge is no surplus", &four().delete("a", Surplus));
+    let free = |pool: Pool| pool.set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow);
+    lawful(
+        "once none is open it is",
+        &four()
+            .no_rollout()
+            .recall(|s| {
+                s.wanted = Some(Revision::new(OLD));
+            })
+            .delete("n", Surplus),
+    );
+    let done = Pool::of(3, 1, 0).serving("abcd", NEW);
+    lawful("once nothing is left to replace it is", &done.delete("a", Surplus));
+    let five = || free(Pool::of(3, 1, 1).serving("abcd", OLD).serving("n", NEW));
+    lawful("above the ceiling", &five().delete("a", Surplus));
+    breaks(&[11], "one above, two taken", &five().delete("ab", Surplus));
+    let mix = five().drain("b", Outdated).delete("a", Surplus);
+    breaks(&[11], "one above, and it went as outdated", &mix);
+    let in_place = four().set(|pool| pool.draft.rollout.method = Method::Reimage);
+    breaks(&[11], "the buffer of an update in place", &in_place.delete("n", Surplus));
+}
+
+#[test]
+fn law_11_what_is_replaced_is_outdated() {
+    let young = Pool::of(3, 2, 0).serving("abc", OLD).with("n", NEW, Provisioning);
+    breaks(&[11], "a replacement of our own", &young.delete("n", Outdated));
+    let flap = Pool::of(3, 1, 1).serving("abc", OLD).with("n", NEW, Unready);
+    breaks(&[11], "a replacement that flaps", &flap.delete("n", Outdated));
+    let aged = |pool: Pool| pool.recall(|state| state.refresh_before = Some(NOW));
+    let old = || Pool::of(3, 1, 0).serving("abcn", NEW);
+    lawful("on target, and asked to be refreshed", &aged(old()).delete("a", Outdated));
+    breaks(&[6, 11], "and not asked", &old().delete("a", Outdated).serving("x", OLD));
+}
+
+#[test]
+fn law_11_the_flag_alone() {
+    let flagged = |pool: Pool| {
+        let each = |pool: &mut Pool| {
+            pool.machines.iter_mut().for_each(|m| m.evidence = Evidence::Advisory);
+        };
+        pool.set(each)
+    };
+    breaks(&[11], "does not count", &flagged(four()).delete("a", Outdated));
+    let counts = |state: &mut PoolState| state.advisory_before = Some(NOW);
+    lawful("counts", &flagged(four()).recall(counts).delete("a", Outdated));
+    let first = || flagged(four()).recall(counts).set(|pool| pool.before = None);
+    breaks(&[11], "not at first sight", &first().delete("a", Outdated));
+    let roll = first().set(|pool| pool.draft.adopt = Adopt::Roll);
+    lawful("unless the policy says so", &roll.delete("a", Outdated));
+}
+
+fn checkpoint(at: u8) -> Checkpoint {
+    let soak = Span::minutes(15);
+    Checkpoint { at: Quantity::of(at), soak, approval: true, gates: vec!["slo".into()] }
+}
+
+#[test]
+fn law_11_before_a_checkpoint() {
+    let pool = |new: &str, at: u8| {
+        let pool = Pool::of(4, 4, 0).serving("abcd", OLD).serving(new, NEW);
+        pool.set(|pool| pool.draft.rollout.checkpoints = vec![checkpoint(at)])
+    };
+    lawful("up to it", &pool("", 2).raise(2));
+    breaks(&[11], "past it", &pool("n", 2).raise(2));
+    let holes = Pool::of(4, 4, 0).serving("ab", OLD).serving("n", NEW);
+    let holes = holes.set(|pool| pool.draft.rollout.checkpoints = vec![checkpoint(1)]);
+    lawful("holes are filled", &holes.raise(1));
+    let wish = pool("n", 1).edit("a", |m| named(m, false));
+    lawful("wishes are filled", &wish.raise(1));
+    let percent = pool("", 1).set(|pool| {
+        pool.draft.rollout.checkpoints[0].at = Quantity::percent(34);
+    });
+    lawful("34 % of three covered is two", &percent.raise(2));
+    let percent = pool("n", 1).set(|pool| {
+        pool.draft.rollout.checkpoints[0].at = Quantity::percent(34);
+    });
+    breaks(&[11], "and not three", &percent.raise(2));
+}
+
+#[test]
+fn law_11_a_checkpoint_is_passed_with_cause() {
+    let passed = |soaking: i64, approved: bool, verdict: Verdict| {
+        four().set(|pool| {
+            pool.draft.rollout.checkpoints = vec![checkpoint(1)];
+            let gate = Gate { name: "slo".into(), verdict, at: NOW };
+            pool.facts.gates.push(gate);
+            let was = pool.before.as_mut().unwrap().rollout.as_mut().unwrap();
+            was.soaking = Some(ago(Span::minutes(soaking)));
+            was.approved = approved;
+            pool.state.rollout.as_mut().unwrap().passed = 1;
+        })
+    };
+    lawful("soaked, approved, passing", &passed(15, true, Verdict::Pass));
+    breaks(&[11], "not soaked", &passed(14, true, Verdict::Pass));
+    breaks(&[11], "not approved", &passed(15, false, Verdict::Pass));
+    breaks(&[11], "its gate fails", &passed(15, true, Verdict::Fail));
+    breaks(&[11], "its gate says nothing", &passed(15, true, Verdict::Unknown));
+    lawful("a person said so", &asked(passed(1, false, Verdict::Unknown)));
+    let back = passed(1, false, Verdict::Fail).set(|pool| {
+        pool.state.rollout.as_mut().unwrap().cause = Cause::Rollback;
+    });
+    lawful("a way back has none", &back);
+}
+
+/// Too many by six, with nothing to replace: one may leave within the hour.
+fn ten() -> Pool {
+    Pool::of(4, 1, 0).serving("abcdefghij", NEW).no_rollout()
+}
+
+#[test]
+fn law_12_brake() {
+    lawful("a fifth of four is one", &ten().delete("a", Surplus));
+    breaks(&[12], "and not two", &ten().delete("ab", Surplus));
+    breaks(&[12], "drained ones count", &ten().drain("b", Surplus).delete("a", Surplus));
+    let earlier = |written: Span, events: &[(Span, Event)]| {
+        let pool = ten().delete("b", Surplus).earlier(written, events);
+        pool.delete("a", Surplus)
+    };
+    let minutes = Span::minutes;
+    breaks(&[12], "another went within the hour", &earlier(minutes(50), &done(minutes(49))));
+    lawful("another went before", &earlier(minutes(61), &done(minutes(60))));
+    let refused = refused(Refusal::Conflict, minutes(49));
+    lawful("another was refused", &earlier(minutes(50), &refused));
+    let drained = ten().drain("a", Surplus).earlier(minutes(30), &done(minutes(10)));
+    let drained = drained.edit("a", |m| m.lifecycle = Lifecycle::Draining);
+    lawful("the same one, drained before", &drained.delete("a", Surplus));
+    let allow = ten().set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow);
+    lawful("the policy allows it", &allow.delete("ab", Surplus));
+    let word = |at: Time| ten().recall(move |s| s.desired.confirmed = Some(at));
+    lawful("a person's word", &word(ago(minutes(30))).delete("ab", Surplus));
+    breaks(&[12], "an old word", &word(ago(minutes(61))).delete("ab", Surplus));
+    let invented = ten().set(|pool| pool.state.desired.confirmed = Some(NOW));
+    breaks(&[12], "a word nobody gave", &invented.delete("ab", Surplus));
+}
+
+#[test]
+fn law_12_first_sight() {
+    let first = || ten().set(|pool| pool.before = None);
+    lawful("nothing is taken", &first());
+    breaks(&[12], "one is taken", &first().delete("a", Surplus));
+    let unconfirmed = || ten().recall(|s| s.surplus_confirmed = false);
+    breaks(&[12], "not confirmed since", &unconfirmed().delete("a", Surplus));
+    let yes = unconfirmed().set(|pool| pool.state.surplus_confirmed = true);
+    breaks(&[12], "confirmed by nobody", &yes.delete("a", Surplus));
+    let yes = unconfirmed().set(|pool| pool.state.surplus_confirmed = true);
+    lawful("confirmed", &asked(yes).delete("ab", Surplus));
+}
+
+#[test]
+fn law_12_the_size_falls_slowly() {
+    let fall = |from: u32, to: u8| {
+        let pool = Pool::of(to, 1, 0).serving("abcdefgh", NEW).no_rollout();
+        pool.set(|pool| pool.before.as_mut().unwrap().desired.count = from)
+    };
+    lawful("a fifth", &fall(10, 8));
+    breaks(&[12], "more than a fifth", &fall(10, 7));
+    let twice = fall(8, 7).set(|pool| {
+        let (from, to, at) = (10, 8, ago(Span::minutes(30)));
+        pool.before.as_mut().unwrap().desired.falls.push(Fall { from, to, at });
+    });
+    breaks(&[12], "many small ones add up", &twice);
+    lawful("asked for", &asked(fall(10, 3)));
+    let theirs = fall(10, 3).set(|pool| pool.draft.owner = Owner::ScaleSet);
+    lawful("others own it", &theirs);
+}
+
+#[test]
+fn what_is_young_and_off_target_goes_freely() {
+    let pool = Pool::of(2, 2, 0).serving("ab", NEW).with("xy", OLD, Provisioning);
+    lawful("left by a new target", &pool.delete("xy", Outdated));
+}

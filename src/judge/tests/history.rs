@@ -1,1 +1,272 @@
-//! x
+//! Laws 7, 8, 10 and 12 over many turns.
+
+use super::*;
+use crate::judge::history::Past;
+use crate::judge::{Real, Sent, Truth, after, at_goal};
+use crate::model::action::Verb;
+use crate::model::budget::HoldReason;
+use crate::model::ids::Key;
+use crate::model::policy::Unconfirmed;
+use crate::model::rollout::{Ended, Ending};
+use Because::{Outdated, Surplus};
+
+/// What happened beside the plan.
+#[derive(Clone, Copy, Default)]
+struct Beside<'a> {
+    world: &'a [Real],
+    sent: &'a [Sent],
+    stored: u32,
+    calm: bool,
+}
+
+const CALM: Beside = Beside { world: &[], sent: &[], stored: 0, calm: true };
+
+/// One turn of a pool, as it really happened.
+fn turn(pool: &Pool, past: &mut Past, beside: Beside) -> Vec<u8> {
+    pool.check(|case| {
+        let truth = Truth {
+            case,
+            world: beside.world,
+            coming: 0,
+            sent: beside.sent,
+            births: &[],
+            journal: &pool.journal,
+            stored: beside.stored,
+            calm: beside.calm,
+        };
+        let mut laws: Vec<u8> = after(&truth, past).iter().map(|note| note.law).collect();
+        laws.dedup();
+        laws
+    })
+}
+
+fn alone(pool: &Pool) -> Vec<u8> {
+    turn(pool, &mut Past::default(), Beside::default())
+}
+
+fn hold(numbers: bool, recheck: Span, verb: Option<&'static str>) -> Hold {
+    Hold {
+        reason: HoldReason::Floor,
+        law: None,
+        say: "three are available and the floor is three".into(),
+        numbers: if numbers { vec![("available", 3)] } else { vec![] },
+        blockers: vec![],
+        recheck: NOW.plus(recheck),
+        verb,
+    }
+}
+
+#[test]
+fn law_7_never_silently_stuck() {
+    let pool = || Pool::of(3, 1, 0).serving("abc", OLD);
+    let held = |hold: Hold| pool().set(|pool| pool.holds.push(hold));
+    assert_eq!(alone(&pool()), [7], "nobody is told why");
+    assert!(alone(&held(hold(true, Span::minutes(5), None))).is_empty());
+    assert_eq!(alone(&held(hold(true, Span::hours(1), None))), [7], "looked at too late");
+    assert!(alone(&held(hold(true, Span::hours(1), Some("approve")))).is_empty());
+    assert_eq!(alone(&held(hold(false, Span::minutes(5), None))), [7], "no number, no object");
+    assert!(alone(&pool().raise(1)).is_empty(), "something is done");
+    assert!(alone(&pool().no_rollout()).is_empty(), "nothing is under way");
+    let minutes = Span::minutes;
+    let goes_on = |since: Span| pool().drain("a", Outdated).earlier(since, &accepted(since));
+    assert!(alone(&goes_on(minutes(5))).is_empty(), "a drain goes on");
+    assert_eq!(alone(&goes_on(minutes(90))), [7], "a drain that no longer ends by itself");
+}
+
+#[test]
+fn law_7_no_state_comes_back() {
+    let told = |pool: Pool| pool.set(|pool| pool.holds.push(hold(true, Span::ZERO, None)));
+    let here = told(Pool::of(3, 1, 0).serving("abc", OLD));
+    let there = told(Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW));
+    let wrote = [sent(Verb::Raise)];
+    let run = |writes: bool| {
+        let mut past = Past::default();
+        let mut broken = Vec::new();
+        for pool in [&here, &there, &here] {
+            broken.extend(turn(
+                pool,
+                &mut past,
+                Beside { sent: if writes { &wrote } else { &[] }, ..CALM },
+            ));
+        }
+        broken.contains(&7)
+    };
+    assert!(run(true), "it came back with writes between");
+    assert!(!run(false), "the world moved by itself");
+}
+
+#[test]
+fn law_7_the_goal_is_reached() {
+    let late = |verb: Option<&'static str>, serving: &str| {
+        let mut past = Past::default();
+        let mut pool = Pool::of(3, 1, 0).serving(serving, NEW);
+        pool.holds.push(hold(true, Span::ZERO, verb));
+        if serving == "abc" {
+            pool = pool.no_rollout();
+        }
+        let first = turn(&pool, &mut past, CALM);
+        pool.now = NOW.plus(Span::days(9));
+        let last = turn(&pool, &mut past, CALM);
+        (first, last)
+    };
+    assert_eq!(late(None, "ab"), (vec![], vec![7]), "one is missing for nine days");
+    assert_eq!(late(Some("approve"), "ab"), (vec![], vec![]), "it waits for a person");
+    assert_eq!(late(None, "abc"), (vec![], vec![]), "it is there");
+}
+
+#[test]
+fn law_8_quiet() {
+    let goal = || Pool::of(3, 1, 0).serving("abc", NEW).no_rollout();
+    assert!(goal().check(at_goal));
+    assert!(!goal().edit("a", |m| m.condition = Condition::Unready).check(at_goal));
+    assert!(!Pool::of(4, 1, 0).serving("abc", NEW).no_rollout().check(at_goal));
+    let last_of = |turns: usize, last: &Pool, stored: u32| {
+        let mut past = Past::default();
+        for _ in 0..turns {
+            assert!(turn(&goal(), &mut past, Beside::default()).is_empty());
+        }
+        turn(last, &mut past, Beside { stored, ..Beside::default() })
+    };
+    assert!(last_of(120, &goal(), 0).is_empty(), "quiet");
+    assert_eq!(last_of(120, &goal(), 1), [8], "it writes records");
+    assert!(last_of(20, &goal(), 1).is_empty(), "it has just come to rest");
+    let acts = goal().set(|pool| pool.draft.unconfirmed = Unconfirmed::Hold).restore("a");
+    assert_eq!(last_of(120, &acts, 0), [8], "it acts");
+    let changed = goal().edit("a", |m| m.workloads = 3);
+    assert!(last_of(120, &changed, 1).is_empty(), "something changed");
+    let memory = goal().set(|pool| pool.state.honoured.push(crate::model::ids::AskId::new("x")));
+    assert_eq!(last_of(120, &memory, 0), [8], "its memory moves");
+}
+
+fn told(pool: Pool, blocker: &str) -> Pool {
+    pool.set(|pool| {
+        let mut hold = hold(true, Span::ZERO, None);
+        hold.blockers.push(blocker.into());
+        pool.holds.push(hold);
+    })
+}
+
+fn after_turns(pool: &Pool, turns: usize, world: &[Real]) -> Vec<u8> {
+    let mut past = Past::default();
+    let mut last = Vec::new();
+    for _ in 0..turns {
+        last = turn(pool, &mut past, Beside { world, ..Beside::default() });
+    }
+    last
+}
+
+#[test]
+fn law_10_machines_are_put_back() {
+    let out = |how: Refusal| {
+        let pool = Pool::of(3, 1, 0).serving("abc", NEW).no_rollout();
+        let pool = pool.drain("a", Surplus);
+        let pool = pool.earlier(Span::minutes(9), &refused(how, Span::minutes(7)));
+        pool.edit("a", |m| m.lifecycle = Lifecycle::Draining)
+    };
+    let blocked = || out(Refusal::Conflict);
+    assert!(after_turns(&blocked(), 2, &[]).is_empty(), "two turns are given");
+    assert_eq!(after_turns(&blocked(), 3, &[]), [10], "its drain was blocked");
+    assert!(after_turns(&told(blocked(), "a"), 9, &[]).is_empty(), "a hold names it");
+    assert_eq!(after_turns(&told(blocked(), "b"), 9, &[]), [10], "a hold names another");
+    assert!(after_turns(&blocked().restore("a"), 9, &[]).is_empty(), "it comes back");
+    let blind = blocked().set(|pool| pool.set.complete = false);
+    assert!(after_turns(&blind, 9, &[]).is_empty(), "nothing may be done");
+    let back = blocked().edit("a", |m| m.lifecycle = Lifecycle::InService);
+    assert!(after_turns(&back, 9, &[]).is_empty(), "back in service");
+    assert_eq!(after_turns(&back, 3, &[real("a", true)]), [10], "the cordon stayed");
+}
+
+#[test]
+fn law_10_a_drain_outlives_its_rollout() {
+    let drained = || {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD).drain("a", Outdated);
+        let pool = pool.earlier(Span::minutes(9), &done(Span::minutes(7)));
+        told(pool.edit("a", |m| m.lifecycle = Lifecycle::Drained), "b")
+    };
+    assert!(after_turns(&drained(), 9, &[]).is_empty(), "its rollout lives");
+    assert_eq!(after_turns(&drained().no_rollout(), 3, &[]), [10], "its rollout is over");
+}
+
+#[test]
+fn law_10_the_model_is_put_back() {
+    let aborted = || {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD).no_rollout();
+        pool.set(|pool| pool.draft.model.fields.vm_size = Some("D4".into())).recall(|state| {
+            state.wanted = Some(Revision::new(OLD));
+            state.model.good_fields = Some(ModelFields::default());
+            state.last = Some(Ended {
+                cause: Cause::Revision,
+                to: Revision::new(NEW),
+                at: ago(Span::minutes(5)),
+                how: Ending::Aborted,
+                done: 0,
+                covered: 3,
+                failed: 0,
+            });
+        })
+    };
+    assert!(after_turns(&aborted(), 2, &[]).is_empty());
+    assert_eq!(after_turns(&aborted(), 3, &[]), [10]);
+    let wrote = aborted().write_model().earlier(Span::minutes(4), &done(Span::minutes(3)));
+    assert!(after_turns(&wrote, 9, &[]).is_empty(), "it was written");
+    let early = aborted().write_model().earlier(Span::hours(4), &done(Span::hours(3)));
+    assert_eq!(after_turns(&early, 3, &[]), [10], "that was before");
+    let said = told(aborted(), "x").set(|pool| pool.holds[0].reason = HoldReason::RestoreModel);
+    assert!(after_turns(&said, 9, &[]).is_empty(), "a person must");
+    let theirs = aborted().set(|pool| pool.draft.model.fields.vm_size = None);
+    assert!(after_turns(&theirs, 9, &[]).is_empty(), "others own it");
+}
+
+#[test]
+fn law_10_nothing_comes_up_on_a_failed_model() {
+    let failing = |serving: &str| {
+        let pool = Pool::of(3, 1, 1).serving(serving, OLD).recall(|state| {
+            let stage = Stage::Failing { why: "bad".into(), at: ago(Span::minutes(5)) };
+            state.rollout.as_mut().unwrap().stage = stage;
+            state.model.good_fields = Some(ModelFields::default());
+        });
+        pool.set(|pool| pool.draft.model.fields.vm_size = Some("D4".into())).raise(1)
+    };
+    assert_eq!(alone(&failing("ab")), [10]);
+    assert!(alone(&failing("a")).is_empty(), "below the floor");
+}
+
+#[test]
+fn law_12_brake_over_a_history() {
+    let ten = || Pool::of(4, 1, 0).serving("abcdefghij", NEW).no_rollout();
+    let one = |pool: Pool, name: &str, written: Span| {
+        pool.delete(name, Surplus).earlier(written, &done(written))
+    };
+    let mut past = Past::default();
+    let first = one(ten(), "a", Span::minutes(50)).delete("b", Surplus);
+    assert!(turn(&first, &mut past, Beside::default()).is_empty(), "one within the hour");
+    let second = one(one(ten(), "a", Span::minutes(50)), "b", Span::ZERO).delete("c", Surplus);
+    assert_eq!(turn(&second, &mut past, Beside::default()), [12], "two within the hour");
+    let word = second.recall(|state| state.desired.confirmed = Some(ago(Span::minutes(5))));
+    assert!(turn(&word, &mut past, Beside::default()).is_empty(), "a person said so");
+}
+
+pub(super) fn real(name: &str, cordoned: bool) -> Real {
+    Real {
+        key: Key::new(format!("vm-{name}")),
+        serves: Some(ago(Span::hours(1))),
+        touched: false,
+        cordoned,
+        deleting: false,
+        unheard: false,
+    }
+}
+
+pub(super) fn sent(verb: Verb) -> Sent {
+    Sent {
+        at: NOW,
+        entry: EntryId::new("e0"),
+        epoch: Epoch(1),
+        not_after: NOW.plus(Span::seconds(20)),
+        verb,
+        hit: Vec::new(),
+        to: None,
+        lacking: 0,
+        took: true,
+    }
+}

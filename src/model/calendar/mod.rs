@@ -11,7 +11,7 @@ mod window;
 mod zone;
 
 pub use cron::{Cron, CronError};
-pub use window::{Window, WindowError, WindowState, Windows};
+pub use window::{Window, WindowError, WindowState, Windows, Written};
 pub use zone::{Zone, ZoneError};
 
 use super::time::Time;
@@ -24,7 +24,7 @@ pub enum Chore {
 }
 
 /// Recurring work: at these times, on this zone's wall clock, do this.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     pub cron: Cron,
     pub zone: Zone,

@@ -27,10 +27,10 @@ const MOST_JOINED: usize = 1500;
 const MOST_HANDED_OVER: usize = 64;
 
 /// A stretch of time, or one that comes again and again.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Window(Kind);
 
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Kind {
     /// Opens whenever the pattern fires, and stays open for that much real time, however the clocks are turned.
     Recurring { cron: Cron, lasts: Span, zone: Zone, joins: Joins },
@@ -38,8 +38,15 @@ enum Kind {
     Dated { from: Time, until: Time, text: Arc<str> },
 }
 
+/// A window as it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written<'a> {
+    Recurring { cron: &'a Cron, lasts: Span, zone: &'a Zone },
+    Dated { from: &'a str, until: &'a str, zone: &'a str },
+}
+
 /// How far the openings of a pattern run into each other while nobody turns the clocks.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Joins {
     No,
     /// One opening from the first to the last firing of a day.
@@ -63,7 +70,7 @@ pub enum WindowError {
 }
 
 /// When a pool may be worked on. A denying window wins over an allowing one; with none that allows it is always allowed.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Windows {
     allow: Arc<[Window]>,
     deny: Arc<[Window]>,
@@ -111,6 +118,21 @@ impl Window {
         }
         let text = format!("{from} to {until} {zone}").into();
         Ok(Window(Kind::Dated { from: starts, until: ends, text }))
+    }
+
+    /// What to write to get this window again.
+    pub fn written(&self) -> Written<'_> {
+        match &self.0 {
+            Kind::Recurring { cron, lasts, zone, .. } => {
+                Written::Recurring { cron, lasts: *lasts, zone }
+            }
+            Kind::Dated { text, .. } => {
+                let mut words = text.split(' ');
+                let mut word = || words.next().unwrap_or_default();
+                let (from, _, until, zone) = (word(), word(), word(), word());
+                Written::Dated { from, until, zone }
+            }
+        }
     }
 
     /// Where the opening that `now` lies in ends; none while the window is closed.

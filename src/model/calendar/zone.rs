@@ -12,7 +12,7 @@ const LONGEST_NAME: usize = 64;
 const NEAR: usize = 2;
 
 /// A time zone: whose wall clock is meant.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

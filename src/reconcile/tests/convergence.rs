@@ -4,8 +4,6 @@ use super::fake::{Cut, Mishap};
 use super::*;
 use crate::model::journal::Refusal;
 
-const OLD: [&str; 3] = ["r1", "r1", "r1"];
-
 fn check_the_end(rig: &Rig, what: &str) {
     let sky = rig.cloud.sky();
     assert_eq!(sky.capacity, 3, "{what}");
@@ -20,7 +18,7 @@ fn check_the_end(rig: &Rig, what: &str) {
 
 #[test]
 fn a_rollout_ends_with_one_raise_and_one_delete_for_each_machine() {
-    let mut rig = Rig::new(&OLD, "r2");
+    let mut rig = Rig::known(3);
     rig.run();
     check_the_end(&rig, "uncut");
     assert_eq!(
@@ -31,13 +29,13 @@ fn a_rollout_ends_with_one_raise_and_one_delete_for_each_machine() {
 
 #[test]
 fn the_power_may_be_cut_before_and_after_every_commit() {
-    let mut uncut = Rig::new(&OLD, "r2");
+    let mut uncut = Rig::known(3);
     uncut.run();
     let commits = *uncut.disk.commits.lock().unwrap();
     assert!(commits > 20, "{commits} commits");
     for n in 1..=commits {
         for cut in [Cut::Before(n), Cut::After(n)] {
-            let mut rig = Rig::new(&OLD, "r2");
+            let mut rig = Rig::known(3);
             rig.disk.cut = Some(cut);
             rig.run();
             assert_eq!(rig.starts, 2, "{cut:?} was reached");
@@ -50,7 +48,7 @@ fn the_power_may_be_cut_before_and_after_every_commit() {
 fn the_power_may_be_cut_again_while_recovering() {
     for n in 1..=24 {
         for again in 1..=4 {
-            let mut rig = Rig::new(&OLD, "r2");
+            let mut rig = Rig::known(3);
             rig.disk.cut = Some(Cut::After(n));
             while rig.starts == 1 {
                 if rig.turn().is_err() {
@@ -79,7 +77,7 @@ fn any_answer_may_be_lost_or_refused() {
     ];
     for mishap in mishaps {
         for n in 1..=6 {
-            let mut rig = Rig::new(&OLD, "r2");
+            let mut rig = Rig::known(3);
             rig.cloud.sky().mishaps.insert(n, mishap);
             rig.run();
             check_the_end(&rig, &format!("{mishap:?} at write {n}"));
@@ -92,7 +90,7 @@ fn a_lost_answer_and_a_cut_together() {
     for n in 1..=6 {
         for cut in 1..=30 {
             for mishap in [Mishap::LostAfterEffect, Mishap::LostBeforeEffect] {
-                let mut rig = Rig::new(&OLD, "r2");
+                let mut rig = Rig::known(3);
                 rig.cloud.sky().mishaps.insert(n, mishap);
                 rig.disk.cut = Some(Cut::After(cut));
                 rig.run();

@@ -28,7 +28,7 @@ pub fn now_or_never<T>(future: impl Future<Output = T>) -> T {
 #[derive(Debug, Clone)]
 pub struct Vm {
     pub id: String,
-    pub vm: String,
+    pub name: String,
     pub created: Time,
     pub revision: &'static str,
     pub gone_at: Option<Time>,
@@ -81,8 +81,8 @@ impl Sky {
 
     fn bear(&mut self, created: Time, revision: &'static str) {
         self.born += 1;
-        let (id, vm) = (self.born.to_string(), format!("vm-{:03}", self.born));
-        self.vms.push(Vm { id, vm, created, revision, gone_at: None, node: false });
+        let (id, name) = (self.born.to_string(), format!("vm-{:03}", self.born));
+        self.vms.push(Vm { id, name, created, revision, gone_at: None, node: false });
         self.most = self.most.max(self.vms.len());
     }
 
@@ -109,7 +109,7 @@ impl Sky {
         };
         Instance {
             id: InstanceId::new(&vm.id),
-            vm: Some(VmId::new(&vm.vm)),
+            vm: Some(VmId::new(&vm.name)),
             zone: None,
             created: vm.created,
             imaged: None,
@@ -119,7 +119,7 @@ impl Sky {
             since: (condition == Condition::Ready).then(|| vm.created.plus(BOOT)),
             protection: Protection::None,
             workloads: 0,
-            node: vm.node.then(|| NodeName::new(&vm.vm)),
+            node: vm.node.then(|| NodeName::new(&vm.name)),
         }
     }
 
@@ -220,7 +220,7 @@ impl ChangeCloud for Cloud {
             let gone_at = sky.now.plus(DELETE);
             for target in targets {
                 let vm = target.vm.as_ref().unwrap().to_string();
-                let there = sky.vms.iter_mut().find(|there| there.vm == vm).unwrap();
+                let there = sky.vms.iter_mut().find(|there| there.name == vm).unwrap();
                 assert_eq!(there.gone_at, None, "deleted twice: {vm}");
                 there.gone_at = Some(gone_at);
                 sky.deleted.push(vm);

@@ -1,3 +1,6 @@
+//! A rig of one pool over fakes: production turns, a scripted cloud, a disk whose power can be cut. Not for other rooms.
+//! Begin with [`Rig`].
+
 mod convergence;
 mod fake;
 mod steps;
@@ -67,12 +70,22 @@ impl Rig {
         Self {
             cloud: Cloud(Arc::new(Mutex::new(sky))),
             disk: Disk::default(),
-            decide: Decisions { plan: crate::plan::plan, judge: |_| Vec::new() },
+            decide: Decisions::PRODUCTION,
             policy: Policy::build(draft).unwrap(),
             turns: PoolTurn::new(PoolName::new("web"), 7),
             lease: None,
             starts: 1,
         }
+    }
+
+    /// A pool that is known for a while, on r1, when r2 appears in its model.
+    fn known(machines: usize) -> Self {
+        let mut rig = Self::new(&vec!["r1"; machines], "r1");
+        let _ = rig.turn().unwrap();
+        rig.wait_until(rig.now().plus(Span::minutes(5)));
+        rig.cloud.sky().revision = "r2";
+        *rig.disk.commits.lock().unwrap() = 0;
+        rig
     }
 
     /// A new process: all that was in memory is forgotten.
@@ -114,6 +127,7 @@ impl Rig {
         for n in 1..400 {
             match self.turn() {
                 Ok(report) => {
+                    assert_eq!(report.frozen, None);
                     if self.is_settled(&report) {
                         return n;
                     }

@@ -1,1 +1,290 @@
+//! Single rules of a turn.
 
+use super::fake::{Cut, Mishap};
+use super::*;
+use crate::memory::Mark;
+use crate::model::action::{Action, Verb};
+use crate::model::ids::{AskId, Key};
+use crate::model::journal::{Event, Outcome, Phase, Refusal};
+use crate::model::machine::{Lifecycle, MachineHold};
+use crate::model::plan::{Ask, AskVerb, Input, PlanBug};
+use crate::model::quantity::Quantity;
+
+fn with_unavailable(revisions: &[&'static str]) -> Rig {
+    let mut rig = Rig::new(revisions, "r2");
+    let mut draft = (*rig.policy).clone();
+    draft.rollout.max_unavailable = Quantity::of(1);
+    rig.policy = Policy::build(draft).unwrap();
+    rig
+}
+
+fn outcomes(report: &TurnReport) -> Vec<(Verb, Outcome)> {
+    let planned = report.planned.as_ref().unwrap();
+    let verb = |n: &str| {
+        let n: usize = n.rsplit('-').next().unwrap().parse().unwrap();
+        planned.actions[n - 1].verb()
+    };
+    let ended = report.moved.iter().filter_map(|moved| match &moved.event {
+        Event::Ended(outcome) => Some((verb(moved.id.as_str()), outcome.clone())),
+        _ => None,
+    });
+    ended.collect()
+}
+
+#[test]
+fn a_raise_goes_first_and_its_deletes_after_its_answer() {
+    let mut rig = with_unavailable(&["r1", "r1", "r1"]);
+    let report = rig.turn().unwrap();
+    assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4", "delete 1"]);
+    let events: Vec<&str> = report.moved.iter().map(|moved| moved.event.name()).collect();
+    assert_eq!(events, ["asking", "accepted", "asking", "accepted"]);
+}
+
+#[test]
+fn while_a_raise_is_in_doubt_nothing_else_is_written_to_the_set() {
+    let mut rig = with_unavailable(&["r1", "r1", "r1"]);
+    rig.cloud.sky().mishaps.insert(1, Mishap::LostAfterEffect);
+    let report = rig.turn().unwrap();
+    assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4"]);
+    assert_eq!(outcomes(&report), [(Verb::Delete, Outcome::Withdrawn)]);
+    assert!(report.again <= rig.now().plus(Span::seconds(5)), "a doubt is looked after soon");
+    rig.wait_until(report.again);
+    let report = rig.turn().unwrap();
+    let first = report.moved.first().map(|moved| moved.event.clone());
+    assert_eq!(first, Some(Event::Ended(Outcome::Done)), "the listing shows that it landed");
+}
+
+#[test]
+fn what_waited_longer_than_its_read_is_fresh_is_withdrawn() {
+    let rig = with_unavailable(&["r1", "r1", "r1"]);
+    rig.cloud.sky().slow_calls = Some(Span::seconds(61));
+    // Keep the lease out of it.
+    let lease = now_or_never(rig.disk.acquire("long", rig.now(), Span::hours(1))).unwrap();
+    let mut turns = PoolTurn::new(PoolName::new("web"), 7);
+    let policy = rig.policy.clone();
+    let report = now_or_never(turns.turn(&rig, &policy, &lease)).unwrap();
+    assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4"]);
+    assert_eq!(outcomes(&report), [(Verb::Delete, Outcome::Withdrawn)]);
+}
+
+#[test]
+fn nothing_is_sent_under_a_lease_that_is_over() {
+    let mut rig = with_unavailable(&["r1", "r1", "r1"]);
+    rig.cloud.sky().slow_calls = Some(LEASE);
+    let error = rig.turn().unwrap_err();
+    assert!(error.is_deposed());
+    assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4"]);
+    rig.cloud.sky().slow_calls = None;
+    rig.restart();
+    let report = rig.turn().unwrap();
+    let withdrawn = report.moved.iter().any(|m| m.event == Event::Ended(Outcome::Withdrawn));
+    assert!(withdrawn, "the intent that was left over is not sent later");
+}
+
+#[test]
+fn who_was_deposed_writes_and_calls_nothing() {
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    let mut old = PoolTurn::new(PoolName::new("web"), 7);
+    let lease = now_or_never(rig.disk.acquire("old", rig.now(), LEASE)).unwrap();
+    rig.wait_until(lease.not_after);
+    now_or_never(rig.disk.acquire("new", rig.now(), LEASE)).unwrap();
+    let policy = rig.policy.clone();
+    let error = now_or_never(old.turn(&rig, &policy, &lease)).unwrap_err();
+    assert!(error.is_deposed());
+    assert!(rig.cloud.sky().calls.is_empty());
+    assert!(rig.turn().is_ok());
+}
+
+#[test]
+fn a_broken_law_freezes_the_pool_and_nothing_is_written_of_the_plan() {
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    let machines = vec![Key::new("vm-001")];
+    rig.decide.judge = |case| {
+        let note = Note { law: 2, say: "too many".into(), machines: vec![Key::new("vm-001")] };
+        if case.planned.actions.is_empty() { Vec::new() } else { vec![note] }
+    };
+    let report = rig.turn().unwrap();
+    let hold = report.frozen.unwrap();
+    assert_eq!((hold.law, &*hold.blockers), (Some(2), &["vm-001".into()][..]));
+    assert_eq!(report.notes[0].machines, machines);
+    assert!(rig.cloud.sky().calls.is_empty());
+    let stored = now_or_never(rig.disk.load(&PoolName::new("web"))).unwrap();
+    assert_eq!((stored.machines.len(), stored.state, stored.journal.all().len()), (3, None, 0));
+    assert!(stored.machines.iter().all(|m| m.lifecycle == Lifecycle::InService));
+    rig.decide = Decisions::PRODUCTION;
+    rig.run();
+}
+
+#[test]
+fn a_planner_that_contradicts_itself_freezes_the_pool() {
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    rig.decide.plan = |_: &Input<'_>| Err(PlanBug { what: "classes", left: 3, right: 4 });
+    let report = rig.turn().unwrap();
+    assert_eq!(report.frozen.as_ref().map(|hold| hold.law), Some(None));
+    assert!(report.planned.is_none());
+    assert!(report.again <= rig.now().plus(Span::minutes(15)));
+}
+
+#[test]
+fn a_pool_that_cannot_be_read_is_left_alone() {
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    let report = rig.turn().unwrap();
+    let commits = *rig.disk.commits.lock().unwrap();
+    rig.cloud.sky().blind = true;
+    let error = rig.turn().unwrap_err();
+    assert_eq!(error.retry_at(), Some(rig.now().plus(Span::seconds(30))));
+    assert!(!error.is_deposed());
+    assert_eq!(*rig.disk.commits.lock().unwrap(), commits);
+    assert!(rig.turns.remembered().is_some(), "what is known stays known");
+    rig.cloud.sky().blind = false;
+    rig.wait_until(report.again);
+    rig.run();
+}
+
+#[test]
+fn a_pool_at_its_goal_writes_nothing() {
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    rig.run();
+    for _ in 0..3 {
+        let report = rig.turn().unwrap();
+        rig.wait_until(report.again);
+    }
+    let (commits, asked) = (*rig.disk.commits.lock().unwrap(), rig.cloud.sky().asked);
+    for _ in 0..100 {
+        let report = rig.turn().unwrap();
+        assert_eq!(report.made, []);
+        rig.wait_until(report.again);
+    }
+    assert_eq!(*rig.disk.commits.lock().unwrap(), commits);
+    assert_eq!(rig.cloud.sky().asked, asked);
+}
+
+#[test]
+fn the_doubt_is_on_disk_before_the_call() {
+    // 1: the decision; 2: the doubt of the raise; 3: its answer.
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    rig.disk.cut = Some(Cut::Before(2));
+    rig.turn().unwrap_err();
+    assert!(rig.cloud.sky().calls.is_empty());
+    let phase = |rig: &Rig| {
+        let stored = now_or_never(rig.disk.load(&PoolName::new("web"))).unwrap();
+        stored.journal.open()[0].phase.clone()
+    };
+    assert_eq!(phase(&rig), Phase::Intended);
+
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    rig.disk.cut = Some(Cut::Before(3));
+    rig.turn().unwrap_err();
+    assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4"]);
+    assert!(matches!(phase(&rig), Phase::Asking { .. }));
+    rig.restart();
+    let _ = rig.turn().unwrap();
+    assert!(matches!(phase(&rig), Phase::Doubtful { .. }), "never asked again");
+    assert_eq!(rig.cloud.sky().calls.len(), 1);
+}
+
+#[test]
+fn an_ask_is_honoured_once_and_a_hold_is_kept() {
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    let _ = rig.turn().unwrap();
+    let pool = PoolName::new("web");
+    let ask = Ask {
+        id: AskId::new("a1"),
+        verb: AskVerb::Pause,
+        by: "ann".into(),
+        why: "lunch".into(),
+        at: rig.now(),
+    };
+    now_or_never(rig.disk.ask(&pool, &ask)).unwrap();
+    let hold = Mark::Hold(Some(MachineHold { by: "ann".into(), why: "debugging".into() }));
+    assert!(now_or_never(rig.disk.mark(&pool, &Key::new("vm-002"), &hold)).unwrap());
+    rig.wait_until(rig.now().plus(Span::seconds(5)));
+    let report = rig.turn().unwrap();
+    let planned = report.planned.unwrap();
+    assert!(planned.report.asks[0].accepted);
+    assert!(now_or_never(rig.disk.doors(&pool)).unwrap().asks.is_empty());
+    for _ in 0..30 {
+        rig.wait_until(rig.now().plus(Span::seconds(30)));
+        let report = rig.turn().unwrap();
+        assert_eq!(report.planned.unwrap().report.asks, []);
+    }
+    assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4"], "paused");
+    now_or_never(rig.disk.ask(&pool, &Ask { id: AskId::new("a2"), verb: AskVerb::Resume, ..ask }))
+        .unwrap();
+    for _ in 0..60 {
+        rig.wait_until(rig.now().plus(Span::seconds(30)));
+        let _ = rig.turn().unwrap();
+    }
+    let sky = rig.cloud.sky();
+    assert_eq!(sky.deleted, ["vm-001", "vm-003"], "the held one stays");
+}
+
+fn with_nodes() -> Rig {
+    let mut rig = Rig::known(3);
+    let mut draft = (*rig.policy).clone();
+    draft.rollout.max_surge = Quantity::of(2);
+    rig.policy = Policy::build(draft).unwrap();
+    rig.cloud.sky().vms.iter_mut().for_each(|vm| vm.node = true);
+    rig
+}
+
+#[test]
+fn a_blocked_drain_is_released_and_keeps_no_other_waiting() {
+    let mut rig = with_nodes();
+    rig.cloud.sky().blocked.insert("vm-001".into());
+    let mut entries = 0;
+    for _ in 0..40 {
+        let report = rig.turn().unwrap();
+        let drains = |action: &&Action| action.verb() == Verb::Drain;
+        entries += report.planned.iter().flat_map(|p| p.actions.iter().filter(drains)).count();
+        rig.wait_until(rig.now().plus(Span::seconds(10)));
+    }
+    let sky = rig.cloud.sky();
+    assert!(entries >= 3, "each drain is an entry of its own");
+    assert_eq!(sky.released, ["vm-001"], "what was put there is taken back");
+    assert_eq!(sky.deleted, ["vm-002", "vm-003"]);
+    let blocked = rig.turns.remembered().unwrap().machines[0].lifecycle;
+    assert_eq!(blocked, Lifecycle::InService);
+}
+
+#[test]
+fn drains_survive_a_cut_at_any_commit() {
+    for n in 1..=36 {
+        for cut in [Cut::Before(n), Cut::After(n)] {
+            let mut rig = with_nodes();
+            rig.disk.cut = Some(cut);
+            rig.run();
+            let sky = rig.cloud.sky();
+            assert_eq!(sky.deleted.len(), 3, "{cut:?}");
+            assert!(sky.least_serving >= 3 && sky.most <= 5, "{cut:?}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_delete_of_one_that_is_gone_is_done() {
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    rig.cloud.sky().mishaps.insert(2, Mishap::Refused(Refusal::Gone));
+    for _ in 0..20 {
+        let report = rig.turn().unwrap();
+        if report.made.iter().any(|made| made.answer == "gone") {
+            assert!(report.moved.iter().any(|m| m.event == Event::Ended(Outcome::Done)));
+            return;
+        }
+        rig.wait_until(rig.now().plus(Span::seconds(20)));
+    }
+    panic!("nothing was deleted");
+}
+
+#[test]
+fn a_turn_may_run_on_any_thread() {
+    fn is_send<T: Send>(_: &T) {}
+    let mut rig = Rig::new(&["r1"], "r1");
+    let lease = now_or_never(rig.disk.acquire("a", rig.now(), LEASE)).unwrap();
+    let policy = rig.policy.clone();
+    let mut turns = PoolTurn::new(PoolName::new("web"), 7);
+    let turn = turns.turn(&rig, &policy, &lease);
+    is_send(&turn);
+    drop(turn);
+    rig.restart();
+}

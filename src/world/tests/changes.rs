@@ -138,7 +138,7 @@ fn at_ten_models_changes_are_refused_and_perhaps_raises_too() {
     let mut world = world();
     let set = ten_models(&mut world, Orchestration::Flexible);
     assert!(world.patch_model(set, &ModelPatch::image("v11"), None).is_ok());
-    assert_eq!(latest(&mut world, set), [], "Flexible VMs have no such flag");
+    assert_eq!(latest(&mut world, set), [false; 0], "Flexible VMs have no such flag");
 }
 
 #[test]

@@ -1,0 +1,254 @@
+use super::*;
+use crate::act::{Answer, Digest, Poll, digest, heard};
+use crate::model::action::{Because, Expect, ModelWrite};
+use crate::model::ids::{EntryId, Epoch, InstanceId, VmId};
+use crate::model::inventory::{ModelFields, Orchestration};
+use crate::model::journal::Event;
+
+fn at(seconds: i64) -> Time {
+    Time::from_millis(seconds * 1_000)
+}
+
+fn machine(n: u32, condition: Condition) -> Machine {
+    let (id, vm) = (InstanceId::new(n.to_string()), VmId::new(format!("vm-{n}")));
+    let mut machine = Machine::new(id, Some(vm), at(0), condition);
+    machine.revision = Some(Revision::new("r1"));
+    machine
+}
+
+fn set(read: i64, capacity: u32) -> SetSeen {
+    SetSeen {
+        revision: Revision::new("r1"),
+        capacity,
+        etag: None,
+        orchestration: Orchestration::Uniform,
+        zones: Vec::new(),
+        read_at: at(read),
+        complete: true,
+        busy: None,
+        natives: Vec::new(),
+        vm_size: None,
+        model: None,
+    }
+}
+
+fn action(verb: Verb, targets: &[Machine]) -> Action {
+    let targets = targets.iter().map(|m| Target::of(m, Because::Outdated)).collect();
+    let (reason, before, to) = (Box::from("why"), at(160), Revision::new("r2"));
+    let expect = Expect { etag: None, capacity: 3, revision: Revision::new("r1"), before };
+    match verb {
+        Verb::UpdateModel => {
+            let fields = ModelFields { image: Some("new".into()), ..ModelFields::default() };
+            Action::UpdateModel { fields, why: ModelWrite::Wanted, reason, expect }
+        }
+        Verb::Restore => Action::Restore { targets, reason, before },
+        Verb::Raise => Action::Raise { from: 3, to: 4, drift: false, reason, expect },
+        Verb::Drain => Action::Drain { targets, reason, before },
+        Verb::Reimage => Action::Reimage { targets, to, reason, before },
+        Verb::Delete => Action::Delete { targets, reason, before, force: false },
+    }
+}
+
+fn entry(verb: Verb, targets: &[Machine], phase: Phase) -> Entry {
+    let action = action(verb, targets);
+    Entry {
+        id: EntryId::new("e"),
+        epoch: Epoch(1),
+        written: at(101),
+        read_at: at(100),
+        action,
+        phase,
+    }
+}
+
+fn sight<'a>(set: &'a SetSeen, machines: &'a [Machine], open: &'a [Entry]) -> Sight<'a> {
+    Sight { set, machines, open, delete_deadline: Span::minutes(30) }
+}
+
+fn phases() -> Vec<Phase> {
+    let operation = Some(Operation::new("address"));
+    vec![
+        Phase::Intended,
+        Phase::Asking { at: at(102) },
+        Phase::Accepted { at: at(103), operation: operation.clone() },
+        Phase::Accepted { at: at(103), operation: None },
+        Phase::Doubtful { at: at(103) },
+        Phase::Ended { at: at(104), accepted: None, outcome: Outcome::Done },
+    ]
+}
+
+/// The whole table: no phase and no verb is without a step, each settlement is a legal move, and only an intent is sent.
+#[test]
+fn every_phase_of_every_verb_has_a_legal_step() {
+    let there = [machine(1, Condition::Ready), machine(2, Condition::Deleting)];
+    let paces = [
+        Pace::default(),
+        Pace { not_before: Some(at(9_000)), lost_at: None },
+        Pace { not_before: None, lost_at: Some(at(105)) },
+    ];
+    let mut sent = 0;
+    for verb in Verb::ALL {
+        for phase in phases() {
+            for pace in paces {
+                for (read, now) in [(100, 110), (100, 170), (200, 201), (9_000, 9_001)] {
+                    for machines in [&there[..], &[]] {
+                        let entry = entry(verb, &there, phase.clone());
+                        let set = set(read, 3);
+                        let open = [entry.clone()];
+                        let step = advance(&entry, &sight(&set, machines, &open), pace, at(now));
+                        let event = match &step {
+                            Step::Settle(outcome) => Some(Event::Ended(outcome.clone())),
+                            Step::Withdraw => Some(Event::Ended(Outcome::Withdrawn)),
+                            Step::Doubt => Some(Event::Lost),
+                            Step::Send => Some(Event::Asking),
+                            _ => None,
+                        };
+                        sent += u32::from(step == Step::Send);
+                        assert_eq!(step == Step::Rest, entry.is_ended());
+                        assert!(
+                            step != Step::Send || (entry.phase == Phase::Intended && now == 110)
+                        );
+                        if let Some(event) = event {
+                            assert_eq!(
+                                entry.clone().apply(event, at(now)),
+                                Ok(()),
+                                "{verb:?} {phase:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(sent, 6 * 3 * 2);
+}
+
+fn settled(verb: Verb, set: &SetSeen, targets: &[Machine], seen: &[Machine]) -> Step {
+    let entry = entry(verb, targets, Phase::Doubtful { at: at(110) });
+    let open = [entry.clone()];
+    advance(&entry, &sight(set, seen, &open), Pace::default(), at(130))
+}
+
+fn preempted() -> Refused {
+    Refused::plain(Refusal::Preempted)
+}
+
+#[test]
+fn a_doubt_waits_for_a_complete_listing_that_began_later() {
+    let there = [machine(1, Condition::Ready)];
+    assert_eq!(settled(Verb::Delete, &set(110, 3), &there, &there), Step::Wait(None));
+    let cut = SetSeen { complete: false, ..set(120, 3) };
+    assert_eq!(settled(Verb::Delete, &cut, &there, &[]), Step::Wait(None));
+}
+
+#[test]
+fn a_doubtful_delete_is_what_the_listing_shows() {
+    let mut all = [1, 2, 3].map(|n| machine(n, Condition::Ready));
+    let read = set(120, 3);
+    let not_done = Step::Settle(Outcome::Refused(preempted()));
+    assert_eq!(settled(Verb::Delete, &read, &all, &all), not_done);
+    assert_eq!(settled(Verb::Delete, &read, &all, &[]), Step::Settle(Outcome::Done));
+    let targets = all.clone();
+    all[0].condition = Condition::Deleting;
+    all[1].missed = 1;
+    let each = targets.iter().map(Machine::key).zip([None, None, Some(preempted())]).collect();
+    assert_eq!(settled(Verb::Delete, &read, &targets, &all), Step::Settle(Outcome::Mixed(each)));
+    // The id is used again by another machine: the one that was meant is gone.
+    let mut other = machine(1, Condition::Ready);
+    other.vm = Some(VmId::new("vm-9"));
+    assert_eq!(settled(Verb::Delete, &read, &targets[..1], &[other]), Step::Settle(Outcome::Done));
+}
+
+#[test]
+fn a_doubtful_raise_landed_if_the_capacity_or_our_deletes_say_so() {
+    let doubt = || entry(Verb::Raise, &[], Phase::Doubtful { at: at(110) });
+    let delete = |phase| Entry {
+        id: EntryId::new("d"),
+        ..entry(Verb::Delete, &[machine(1, Condition::Ready)], phase)
+    };
+    let settle = |capacity, open: &[Entry]| {
+        let read = set(120, capacity);
+        advance(&doubt(), &sight(&read, &[], open), Pace::default(), at(121))
+    };
+    let landed = Step::Settle(Outcome::Done);
+    assert_eq!(settle(4, &[doubt()]), landed);
+    assert_eq!(settle(3, &[doubt()]), Step::Settle(Outcome::Refused(preempted())));
+    let running = delete(Phase::Accepted { at: at(90), operation: None });
+    assert_eq!(settle(3, &[running, doubt()]), landed, "the delete may have lowered it since");
+    let over = delete(Phase::Ended { at: at(95), accepted: Some(at(90)), outcome: Outcome::Done });
+    assert_ne!(settle(3, &[over, doubt()]), landed, "what ended before the read it started from");
+}
+
+#[test]
+fn doubtful_updates_are_seen_in_the_model_and_on_the_disks() {
+    let mut read = set(120, 3);
+    assert_ne!(settled(Verb::UpdateModel, &read, &[], &[]), Step::Settle(Outcome::Done));
+    let model =
+        |image: &str| Some(ModelFields { image: Some(image.into()), ..ModelFields::default() });
+    read.model = model("old");
+    assert_ne!(settled(Verb::UpdateModel, &read, &[], &[]), Step::Settle(Outcome::Done));
+    read.model = model("new");
+    assert_eq!(settled(Verb::UpdateModel, &read, &[], &[]), Step::Settle(Outcome::Done));
+
+    let mut there = [machine(1, Condition::Ready)];
+    let targets = there.clone();
+    assert_ne!(settled(Verb::Reimage, &read, &targets, &there), Step::Settle(Outcome::Done));
+    there[0].imaged = at(105);
+    assert_eq!(settled(Verb::Reimage, &read, &targets, &there), Step::Settle(Outcome::Done));
+}
+
+#[test]
+fn an_accepted_delete_is_read_off_the_listing_and_has_a_deadline() {
+    let operation = Some(Operation::new("address"));
+    let phase = Phase::Accepted { at: at(110), operation: operation.clone() };
+    let mut there = [machine(1, Condition::Ready), machine(2, Condition::Ready)];
+    let entry = entry(Verb::Delete, &there, phase);
+    let step = |seen: &[Machine], now: i64| {
+        let read = set(now, 3);
+        advance(&entry, &sight(&read, seen, &[]), Pace::default(), at(now))
+    };
+    assert_eq!(step(&[], 120), Step::Settle(Outcome::Done));
+    assert_eq!(step(&there, 120), Step::Poll(Operation::new("address")), "did it fail?");
+    for machine in &mut there {
+        machine.condition = Condition::Deleting;
+    }
+    let deadline = at(110).plus(Span::minutes(30));
+    assert_eq!(step(&there, 120), Step::Wait(Some(deadline)), "no call is needed to see it go");
+    let late = step(&there, 110 + 1_800);
+    assert!(
+        matches!(late, Step::Settle(Outcome::Refused(r)) if r.code.as_deref() == Some(DELETE_DEADLINE))
+    );
+}
+
+#[test]
+fn answers_become_events() {
+    let one = [machine(1, Condition::Ready)];
+    let two = [machine(1, Condition::Ready), machine(2, Condition::Ready)];
+    let gone = || Answer::Refused(Refused::plain(Refusal::Gone));
+    let done = Event::Ended(Outcome::Done);
+    assert_eq!(heard(&action(Verb::Delete, &one), gone()), done);
+    let stale = heard(&action(Verb::Delete, &two), gone());
+    assert_eq!(stale, Event::Ended(Outcome::Refused(Refused::plain(Refusal::Conflict))));
+    assert_ne!(heard(&action(Verb::Raise, &[]), gone()), done);
+    let unclear = Answer::Refused(Refused::plain(Refusal::Unclear));
+    assert_eq!(heard(&action(Verb::Raise, &[]), unclear), Event::Lost);
+    let not_sent = heard(&action(Verb::Raise, &[]), Answer::NotSent);
+    assert_eq!(not_sent, Event::Ended(Outcome::Withdrawn));
+}
+
+#[test]
+fn a_failed_batch_is_done_for_those_that_are_gone() {
+    let there = [machine(1, Condition::Ready), machine(2, Condition::Deleting)];
+    let phase = Phase::Accepted { at: at(110), operation: Some(Operation::new("address")) };
+    let entry = entry(Verb::Delete, &there, phase);
+    let failed = Refused::plain(Refusal::Conflict);
+    let read = set(120, 3);
+    let half =
+        digest(&entry, Poll::Failed(failed.clone()), &sight(&read, &there[..1], &[]), at(121));
+    let each = vec![(there[0].key(), Some(failed.clone())), (there[1].key(), None)];
+    assert_eq!(half, Digest::Ended(Outcome::Mixed(each)));
+    let none = digest(&entry, Poll::Failed(failed.clone()), &sight(&read, &there, &[]), at(121));
+    assert_eq!(none, Digest::Ended(Outcome::Refused(failed)));
+    let lost = digest(&entry, Poll::Lost, &sight(&read, &there, &[]), at(121));
+    assert_eq!(lost, Digest::Later(Pace { not_before: None, lost_at: Some(at(121)) }));
+}

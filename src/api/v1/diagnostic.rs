@@ -1,0 +1,192 @@
+//! What is wrong with a document, where, and what would be right.
+
+use std::fmt;
+
+use super::node::Place;
+
+/// What kind of mistake it is; the names are public contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    Syntax,
+    TooLarge,
+    TooDeep,
+    Anchor,
+    Tag,
+    WrongVersion,
+    UnknownKey,
+    DuplicateKey,
+    MissingKey,
+    WrongType,
+    BadValue,
+    NotBuilt,
+    Contradiction,
+    DuplicatePool,
+}
+
+impl Code {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Code::Syntax => "syntax",
+            Code::TooLarge => "tooLarge",
+            Code::TooDeep => "tooDeep",
+            Code::Anchor => "anchor",
+            Code::Tag => "tag",
+            Code::WrongVersion => "wrongVersion",
+            Code::UnknownKey => "unknownKey",
+            Code::DuplicateKey => "duplicateKey",
+            Code::MissingKey => "missingKey",
+            Code::WrongType => "wrongType",
+            Code::BadValue => "badValue",
+            Code::NotBuilt => "notBuilt",
+            Code::Contradiction => "contradiction",
+            Code::DuplicatePool => "duplicatePool",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub file: Option<String>,
+    pub line: u32,
+    pub column: u32,
+    /// Dotted path of the key: `rollout.checkpoints[1].at`; empty for the whole document.
+    pub key: String,
+    pub code: Code,
+    pub message: String,
+    /// The values or keys that would be right, where they can be listed.
+    pub allowed: Vec<&'static str>,
+    /// The one of them that is spelled most like what was written.
+    pub nearest: Option<String>,
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    pub fn new(at: Place, key: impl Into<String>, code: Code, message: impl Into<String>) -> Self {
+        Self {
+            file: None,
+            line: at.line,
+            column: at.column,
+            key: key.into(),
+            code,
+            message: message.into(),
+            allowed: Vec::new(),
+            nearest: None,
+            help: None,
+        }
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Lists what would be right, and which of it `written` looks like.
+    pub fn allowed(mut self, allowed: &[&'static str], written: &str) -> Self {
+        self.allowed = allowed.to_vec();
+        self.nearest = nearest(written, allowed).map(str::to_owned);
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}:")?;
+        }
+        write!(f, "{}:{}: ", self.line, self.column)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)?;
+        match (&self.nearest, self.allowed.as_slice()) {
+            (Some(nearest), _) => write!(f, "; did you mean {nearest}?")?,
+            (None, []) => {}
+            (None, allowed) => write!(f, "; allowed: {}", allowed.join(", "))?,
+        }
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// No key or value of ours is longer; what is longer resembles none of them.
+const LONGEST_WORD: usize = 40;
+
+/// The candidate spelled most like `written`, if any is near enough to be meant.
+pub fn nearest<'a>(written: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let written: Vec<char> = written.chars().take(LONGEST_WORD + 1).map(lower).collect();
+    if written.is_empty() || written.len() > LONGEST_WORD {
+        return None;
+    }
+    let measured = candidates.iter().map(|candidate| {
+        let letters: Vec<char> = candidate.chars().map(lower).collect();
+        (distance(&written, &letters), letters.len(), *candidate)
+    });
+    let near = measured.filter(|(far, length, _)| *far <= (length.max(&written.len()) / 3).max(1));
+    near.min_by_key(|(far, _, _)| *far).map(|(_, _, candidate)| candidate)
+}
+
+fn lower(letter: char) -> char {
+    letter.to_ascii_lowercase()
+}
+
+/// How many letters must be changed, added, left out, or swapped with their neighbour.
+fn distance(one: &[char], other: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, theirs) in other.iter().enumerate() {
+            let at = |row: &[usize], n: usize| row.get(n).copied().unwrap_or(usize::MAX - 1);
+            let changed = at(&row, j) + usize::from(letter != theirs);
+            let mut best = changed.min(at(&row, j + 1) + 1).min(at(&next, j) + 1);
+            let swapped = i > 0
+                && j > 0
+                && one.get(i - 1) == Some(theirs)
+                && other.get(j - 1) == Some(letter);
+            if swapped {
+                best = best.min(at(&before, j - 1) + 1);
+            }
+            next.push(best);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// Longest piece of a document that a message repeats.
+const LONGEST_QUOTE: usize = 60;
+
+/// What was written, short enough and plain enough for one line of a message.
+pub(super) fn quote(text: &str) -> String {
+    let mut quoted: String =
+        text.chars().take(LONGEST_QUOTE).flat_map(char::escape_debug).collect();
+    if text.chars().nth(LONGEST_QUOTE).is_some() {
+        quoted.push('…');
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_spellings_are_found_and_far_ones_are_not() {
+        let keys = ["maxSurge", "maxUnavailable", "minReady", "order"];
+        assert_eq!(nearest("maxsurge", &keys), Some("maxSurge"));
+        assert_eq!(nearest("maxSrugee", &keys), Some("maxSurge"));
+        assert_eq!(nearest("max_unavailable", &keys), Some("maxUnavailable"));
+        assert_eq!(nearest("oredr", &keys), Some("order"));
+        assert_eq!(nearest("colour", &keys), None);
+        assert_eq!(nearest("", &keys), None);
+        assert_eq!(nearest(&"x".repeat(1_000), &keys), None);
+    }
+
+    #[test]
+    fn quotes_are_short_and_plain() {
+        assert_eq!(quote("a\nb"), "a\\nb");
+        assert!(quote(&"é".repeat(1_000)).chars().count() <= LONGEST_QUOTE + 1);
+    }
+}

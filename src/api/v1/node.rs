@@ -1,0 +1,373 @@
+//! A document as a small tree in which every value knows its line and column. YAML and JSON are read alike.
+//!
+//! Tags, anchors and aliases are refused: nothing in our documents needs them, and a few lines of aliases can stand for
+//! more memory than there is.
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
+
+use super::diagnostic::{Code, Diagnostic, quote};
+
+/// A pool written with every key takes 3 KB; this holds hundreds of them, and reading it takes moments.
+pub const MAX_BYTES: usize = 1 << 20;
+/// The deepest key we know lies five levels down; the rest is room for documents that are wrong.
+pub const MAX_DEPTH: usize = 16;
+/// Values in one file: two hundred pools with every key. Bounds what looking for repeated keys may cost.
+pub const MAX_NODES: usize = 20_000;
+
+/// Where something is written; both count from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub line: u32,
+    pub column: u32,
+}
+
+impl Place {
+    pub const START: Place = Place { line: 1, column: 1 };
+
+    fn of(marker: &Marker) -> Place {
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Place { line: number(marker.line()).max(1), column: number(marker.col()).saturating_add(1) }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub at: Place,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    Null,
+    Bool(bool),
+    /// As written: `1`, `-3`, `0.5`.
+    Number(Box<str>),
+    Text(Text),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+    /// Refused already; nothing more is said about it.
+    Broken,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    pub text: Box<str>,
+    pub quoted: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub key: Box<str>,
+    pub at: Place,
+    pub value: Node,
+}
+
+impl Node {
+    /// What it is, for people.
+    pub fn what(&self) -> &'static str {
+        match &self.kind {
+            Kind::Null => "nothing",
+            Kind::Bool(_) => "true or false",
+            Kind::Number(_) => "a number",
+            Kind::Text(_) => "text",
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a map",
+            Kind::Broken => "unreadable",
+        }
+    }
+
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        match &self.kind {
+            Kind::Map(entries) => entries.iter().find(|entry| &*entry.key == key),
+            _ => None,
+        }
+    }
+}
+
+/// The documents of one text, and what kept the reader from understanding all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Documents {
+    pub roots: Vec<Root>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// One document. `sound`: all of it was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    pub node: Node,
+    pub sound: bool,
+}
+
+/// Reads all documents; those before a syntax error are kept.
+pub fn read(text: &str) -> Documents {
+    let mut tree = Tree::default();
+    if text.len() > MAX_BYTES {
+        let say = format!("{} bytes are more than the {MAX_BYTES} that are read", text.len());
+        tree.out.diagnostics.push(Diagnostic::new(Place::START, "", Code::TooLarge, say));
+        return tree.out;
+    }
+    let mut parser = Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
+    while let Some(next) = parser.next_event() {
+        match next {
+            Ok((event, span)) => {
+                if !tree.take(event, Place::of(&span.start)) {
+                    break;
+                }
+            }
+            Err(error) => {
+                let at = Place::of(error.marker());
+                tree.report(at, Code::Syntax, quote(error.info()), None);
+                break;
+            }
+        }
+    }
+    tree.out
+}
+
+/// A list or map still open.
+enum Open {
+    List { at: Place, items: Vec<Node> },
+    Map { at: Place, entries: Vec<Entry>, key: Option<Key> },
+}
+
+/// A key that waits for its value. `None`: refused, its value is dropped.
+struct Key {
+    name: Option<Box<str>>,
+    at: Place,
+}
+
+#[derive(Default)]
+struct Tree {
+    out: Documents,
+    open: Vec<Open>,
+    nodes: usize,
+    /// Diagnostics of documents that are finished.
+    said: usize,
+}
+
+impl Tree {
+    /// False: nothing more can be read.
+    fn take(&mut self, event: Event<'_>, at: Place) -> bool {
+        match event {
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => true,
+            Event::Alias(_) => {
+                self.refuse_anchor(at);
+                self.add(Node { at, kind: Kind::Broken })
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.check(at, anchor, tag.map(|tag| tag.to_string()));
+                self.add(Node { at, kind: scalar(&text, style) })
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.check(at, anchor, tag.map(|tag| tag.to_string()));
+                self.start(at, Open::List { at, items: Vec::new() })
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.check(at, anchor, tag.map(|tag| tag.to_string()));
+                self.start(at, Open::Map { at, entries: Vec::new(), key: None })
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::List { at, items }) => self.add(Node { at, kind: Kind::List(items) }),
+                Some(Open::Map { at, entries, .. }) => {
+                    self.add(Node { at, kind: Kind::Map(entries) })
+                }
+                None => true,
+            },
+        }
+    }
+
+    fn start(&mut self, at: Place, open: Open) -> bool {
+        if self.open.len() >= MAX_DEPTH {
+            let say = format!("lists and maps are nested more than {MAX_DEPTH} deep");
+            self.report(at, Code::TooDeep, say, None);
+            return false;
+        }
+        self.open.push(open);
+        true
+    }
+
+    fn add(&mut self, node: Node) -> bool {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            let say = format!("more than the {MAX_NODES} values that are read");
+            self.report(node.at, Code::TooLarge, say, None);
+            return false;
+        }
+        match self.open.last_mut() {
+            None => {
+                let sound = self.out.diagnostics.len() == self.said;
+                self.said = self.out.diagnostics.len();
+                self.out.roots.push(Root { node, sound });
+            }
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Map { entries, key, .. }) => match key.take() {
+                None => self.key(node),
+                Some(Key { name: Some(name), at }) => {
+                    entries.push(Entry { key: name, at, value: node });
+                }
+                Some(Key { name: None, .. }) => {}
+            },
+        }
+        true
+    }
+
+    fn key(&mut self, node: Node) {
+        let at = node.at;
+        let name: Option<Box<str>> = match node.kind {
+            Kind::Text(text) => Some(text.text),
+            Kind::Number(text) => Some(text),
+            Kind::Bool(is) => Some(is.to_string().into()),
+            Kind::Null => Some("null".into()),
+            Kind::Broken => None,
+            Kind::List(_) | Kind::Map(_) => {
+                self.report(at, Code::WrongType, "a key must be text".to_owned(), None);
+                None
+            }
+        };
+        let first = match (self.open.last(), &name) {
+            (Some(Open::Map { entries, .. }), Some(name)) => {
+                entries.iter().find(|entry| entry.key == *name).map(|entry| entry.at)
+            }
+            _ => None,
+        };
+        let repeated = first.is_some();
+        if let (Some(first), Some(name)) = (first, &name) {
+            let say = format!("{} is written twice, first on line {}", quote(name), first.line);
+            let key = join(&self.path(), &quote(name));
+            let found = Diagnostic::new(at, key, Code::DuplicateKey, say);
+            self.out.diagnostics.push(found.help("keep one of them"));
+        }
+        let name = name.filter(|_| !repeated);
+        if let Some(Open::Map { key, .. }) = self.open.last_mut() {
+            *key = Some(Key { name, at });
+        }
+    }
+
+    fn check(&mut self, at: Place, anchor: usize, tag: Option<String>) {
+        if anchor != 0 {
+            self.refuse_anchor(at);
+        }
+        if let Some(tag) = tag {
+            let say = format!("the tag {} is not read", quote(&tag));
+            self.report(at, Code::Tag, say, Some("leave it out"));
+        }
+    }
+
+    fn refuse_anchor(&mut self, at: Place) {
+        let say = "anchors (&) and aliases (*) are not read".to_owned();
+        self.report(at, Code::Anchor, say, Some("write the value out, or quote the text"));
+    }
+
+    fn report(&mut self, at: Place, code: Code, say: String, help: Option<&str>) {
+        let mut found = Diagnostic::new(at, self.path(), code, say);
+        found.help = help.map(str::to_owned);
+        self.out.diagnostics.push(found);
+    }
+
+    /// Where the reader is, as a dotted path.
+    fn path(&self) -> String {
+        self.open.iter().fold(String::new(), |path, open| match open {
+            Open::List { items, .. } => format!("{path}[{}]", items.len()),
+            Open::Map { key: Some(Key { name: Some(name), .. }), .. } => join(&path, &quote(name)),
+            Open::Map { .. } => path,
+        })
+    }
+}
+
+/// A key under its parent's path.
+pub(super) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// What a scalar is, by the core rules of YAML 1.2: `off`, `yes` and `no` are text.
+fn scalar(text: &str, style: ScalarStyle) -> Kind {
+    if style != ScalarStyle::Plain {
+        return Kind::Text(Text { text: text.into(), quoted: true });
+    }
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Kind::Null,
+        "true" | "True" | "TRUE" => Kind::Bool(true),
+        "false" | "False" | "FALSE" => Kind::Bool(false),
+        _ if is_number(text) => Kind::Number(text.into()),
+        _ => Kind::Text(Text { text: text.into(), quoted: false }),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_digits = |text: &str, radix| !text.is_empty() && text.chars().all(|c| c.is_digit(radix));
+    if let Some(hex) = unsigned.strip_prefix("0x") {
+        return is_digits(hex, 16);
+    }
+    if let Some(octal) = unsigned.strip_prefix("0o") {
+        return is_digits(octal, 8);
+    }
+    let special = [".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"];
+    unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && (special.contains(&unsigned) || unsigned.parse::<f64>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(text: &str) -> Vec<(Code, u32, u32, String)> {
+        let found = read(text).diagnostics.into_iter();
+        found.map(|d| (d.code, d.line, d.column, d.key)).collect()
+    }
+
+    #[test]
+    fn values_know_their_place() {
+        let read = read("a: 1\nb:\n  - x: off\n    y: 'é'\n  - {z: 5%}\n---\n\"c\": null\n");
+        assert_eq!(read.diagnostics, []);
+        let b = &read.roots[0].node.entry("b").unwrap().value;
+        let Kind::List(items) = &b.kind else { panic!("{b:?}") };
+        let y = items[0].entry("y").unwrap();
+        assert_eq!(
+            (y.at, y.value.at),
+            (Place { line: 4, column: 5 }, Place { line: 4, column: 8 })
+        );
+        let off = Kind::Text(Text { text: "off".into(), quoted: false });
+        assert_eq!(items[0].entry("x").unwrap().value.kind, off);
+        assert_eq!(items[0].at, Place { line: 3, column: 5 });
+        assert_eq!(items[1].at, Place { line: 5, column: 5 });
+        assert_eq!(read.roots[1].node.entry("c").unwrap().value.kind, Kind::Null);
+    }
+
+    #[test]
+    fn json_is_read_alike() {
+        let read = read("{\"a\":1,\"b\":[true,\"5\",\"\\u00e9\\/\"],\n\t\"c\":{}}");
+        assert_eq!(read.diagnostics, []);
+        let b = &read.roots[0].node.entry("b").unwrap().value;
+        let Kind::List(items) = &b.kind else { panic!("{b:?}") };
+        assert_eq!(items[2].kind, Kind::Text(Text { text: "é/".into(), quoted: true }));
+        assert_eq!(read.roots[0].node.entry("c").unwrap().at, Place { line: 2, column: 2 });
+    }
+
+    #[test]
+    fn what_could_run_away_is_refused() {
+        assert_eq!(codes("a: &x 1\n"), [(Code::Anchor, 1, 4, "a".to_owned())]);
+        assert_eq!(codes("a: &x 1\nb: [*x]\n").len(), 2);
+        assert_eq!(codes("a: !!str 1\n")[0].0, Code::Tag);
+        assert_eq!(codes(&"[".repeat(100))[0].0, Code::TooDeep);
+        assert_eq!(codes(&"- 1\n".repeat(MAX_NODES + 1))[0].0, Code::TooLarge);
+        assert_eq!(codes(&" ".repeat(MAX_BYTES + 1))[0].0, Code::TooLarge);
+        assert_eq!(codes("a: {b: 1, b: 2}\n"), [(Code::DuplicateKey, 1, 11, "a.b".to_owned())]);
+        assert_eq!(codes("? [a]\n: 1\n")[0].0, Code::WrongType);
+        assert_eq!(codes("a: [1\n")[0].0, Code::Syntax);
+    }
+
+    #[test]
+    fn numbers_are_numbers() {
+        for text in ["0", "-1", "1.5", "1e3", "0x1F", "0o17", ".5", "+3", ".inf"] {
+            assert!(is_number(text), "{text}");
+        }
+        for text in ["", "-", "1%", "60s", "1.2.3", "inf", "nan", "0x", "e3", "infinity"] {
+            assert!(!is_number(text), "{text}");
+        }
+    }
+}

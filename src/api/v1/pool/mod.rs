@@ -1,0 +1,118 @@
+//! The pool file: what people write of a pool, in YAML or as JSON.
+//!
+//! Never here: a default of its own (they are the policy's), or half a pool: a document is sound, or all its faults are
+//! named. Begin with [`Pools::read`].
+
+mod decode;
+mod encode;
+mod parts;
+mod section;
+
+pub use encode::{document, to_json};
+
+use std::borrow::Cow;
+
+use super::diagnostic::{Code, Diagnostic, quote};
+use super::node::{self, Kind, Node, Place, Root};
+use crate::model::policy::Policy;
+
+/// Faults reported of one text; whoever has more will look again after mending these.
+const MAX_DIAGNOSTICS: usize = 200;
+
+/// Reads pool files, and remembers which pools it saw, so that none is written twice.
+#[derive(Debug, Default)]
+pub struct Pools {
+    seen: Vec<Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    name: String,
+    scale_set: String,
+    /// Where, for people.
+    place: String,
+}
+
+impl Pools {
+    /// Reads every document of a text. The policies are those of sound documents; whoever wants all or nothing looks
+    /// whether there are diagnostics.
+    pub fn read(&mut self, text: &str, file: Option<&str>) -> (Vec<Policy>, Vec<Diagnostic>) {
+        let read = node::read(text);
+        let (mut policies, mut out) = (Vec::new(), read.diagnostics);
+        for Root { node, sound } in read.roots.iter().filter(|root| root.node.kind != Kind::Null) {
+            let before = out.len();
+            let found = decode::document(node, true, &mut out);
+            self.note(node, file, &mut out);
+            policies.extend(found.filter(|_| *sound && out.len() == before));
+        }
+        finish(&mut out, file);
+        (policies, out)
+    }
+
+    /// Remembers the pool of a document, and says so if its name or scale set is taken.
+    fn note(&mut self, root: &Node, file: Option<&str>, out: &mut Vec<Diagnostic>) {
+        let text = |key| match root.entry(key).map(|entry| (&entry.value.kind, entry.value.at)) {
+            Some((Kind::Text(text), at)) => Some((text.text.to_ascii_lowercase(), at)),
+            _ => None,
+        };
+        let (name, scale_set) = (text("name"), text("scaleSet"));
+        for seen in &self.seen {
+            for (key, mine, theirs) in
+                [("name", &name, &seen.name), ("scaleSet", &scale_set, &seen.scale_set)]
+            {
+                if let Some((_, at)) = mine.as_ref().filter(|(mine, _)| mine == theirs) {
+                    let say = match key {
+                        "name" => format!("another pool has this name, {}", seen.place),
+                        _ => format!("another pool has this scale set, {}", seen.place),
+                    };
+                    let help = "letters count the same in upper and lower case";
+                    out.push(Diagnostic::new(*at, key, Code::DuplicatePool, say).help(help));
+                }
+            }
+        }
+        let place = match file {
+            Some(file) => format!("in {} on line {}", quote(file), root.at.line),
+            None => format!("on line {}", root.at.line),
+        };
+        let of = |text: Option<(String, Place)>| text.map(|(text, _)| text);
+        if let (Some(name), Some(scale_set)) = (of(name), of(scale_set)) {
+            self.seen.push(Seen { name, scale_set, place });
+        }
+    }
+}
+
+/// Reads the one pool inside another document, where version and kind may be left out.
+pub fn read_inside(text: &str) -> Result<Policy, Vec<Diagnostic>> {
+    let read = node::read(text);
+    let mut out = read.diagnostics;
+    let policy = match read.roots.as_slice() {
+        [root] if out.is_empty() => decode::document(&root.node, false, &mut out),
+        _ => None,
+    };
+    match policy {
+        Some(policy) if out.is_empty() => Ok(policy),
+        _ => {
+            if out.is_empty() {
+                let say = "one pool is needed here";
+                out.push(Diagnostic::new(Place::START, "", Code::WrongType, say));
+            }
+            finish(&mut out, None);
+            Err(out)
+        }
+    }
+}
+
+/// The same JSON without escapes that YAML does not know: halves of characters beyond the first 65,536.
+pub(super) fn plain_json(raw: &str) -> Cow<'_, str> {
+    let has_halves = ["\\ud", "\\uD"].iter().any(|escape| raw.contains(escape));
+    let plain = has_halves.then(|| serde_json::from_str::<serde_json::Value>(raw).ok()).flatten();
+    plain.map_or(Cow::Borrowed(raw), |value| Cow::Owned(value.to_string()))
+}
+
+fn finish(out: &mut Vec<Diagnostic>, file: Option<&str>) {
+    out.sort_by_key(|found| (found.line, found.column));
+    out.truncate(MAX_DIAGNOSTICS);
+    for found in out {
+        found.file = file.map(str::to_owned);
+    }
+}

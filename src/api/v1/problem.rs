@@ -1,0 +1,100 @@
+//! The Error document: what was refused, where, and what helps.
+
+use serde::Serialize;
+
+use super::API_VERSION;
+use super::diagnostic::{Code, Diagnostic};
+use super::node::Place;
+
+/// Why a document was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub line: u32,
+    pub column: u32,
+    /// Where in the document: `machines[3].since`; empty for the whole of it.
+    pub field: String,
+    pub code: Code,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    line: u32,
+    column: u32,
+    field: &'a str,
+    code: &'static str,
+    message: &'a str,
+    help: Option<&'a str>,
+}
+
+impl Problem {
+    pub fn new(
+        at: Place,
+        field: impl Into<String>,
+        code: Code,
+        message: impl Into<String>,
+    ) -> Self {
+        let (field, message) = (field.into(), message.into());
+        Self { line: at.line, column: at.column, field, code, message, help: None }
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The first of several, with how many more there are. `None` where there are none.
+    pub fn of(found: &[Diagnostic]) -> Option<Self> {
+        let (first, more) = found.split_first()?;
+        let at = Place { line: first.line, column: first.column };
+        let plain = Diagnostic { help: None, file: None, key: String::new(), ..first.clone() };
+        let message = plain.to_string();
+        let place = format!("{}:{}: ", at.line, at.column);
+        let mut message = message.strip_prefix(&place).unwrap_or(&message).to_owned();
+        if !more.is_empty() {
+            message = format!("{message} (and {} more)", more.len());
+        }
+        Some(Self { help: first.help.clone(), ..Self::new(at, &first.key, first.code, message) })
+    }
+
+    /// The same problem in the n-th line of a stream of one-line documents.
+    pub fn on_line(mut self, line: u32) -> Self {
+        self.line = self.line.saturating_add(line.saturating_sub(1));
+        self
+    }
+
+    /// The Error document on one line.
+    pub fn to_json(&self) -> String {
+        let document = Document {
+            api_version: API_VERSION,
+            kind: "Error",
+            line: self.line,
+            column: self.column,
+            field: &self.field,
+            code: self.code.name(),
+            message: &self.message,
+            help: self.help.as_deref(),
+        };
+        serde_json::to_string(&document).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: ", self.line, self.column)?;
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}

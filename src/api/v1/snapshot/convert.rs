@@ -1,0 +1,303 @@
+//! From the keys of a snapshot to the values the planner reads.
+
+use std::sync::Arc;
+
+use super::wire;
+use super::{Fault, SnapshotInput, Strings, open};
+use crate::api::v1::API_VERSION;
+use crate::api::v1::diagnostic::{Code, nearest, quote};
+use crate::api::v1::state::{self, StateError};
+use crate::api::v1::wire::{Text, Word};
+use crate::model::ids::{AskId, Etag, InstanceId, NodeName, VmId};
+use crate::model::inventory::{Busy, ModelFields, Orchestration, SetSeen};
+use crate::model::machine::{
+    Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Marks, Protection,
+};
+use crate::model::plan::{Ask, AskVerb, DrainFact, Facts, Follow, Gate, Quota};
+use crate::model::policy::Policy;
+use crate::model::time::{Span, Time};
+
+/// A thousand times what a scale set holds; sums of such numbers stay far from their limits.
+pub(super) const MOST_MACHINES: u32 = 1_000_000;
+
+/// `now` may have been cut to whole seconds where the time of the read was not.
+const ROUNDING: Span = Span::seconds(1);
+
+pub(super) fn input(
+    wire: &wire::Snapshot<'_>,
+    policy: Arc<Policy>,
+    strings: &mut Strings,
+) -> Result<SnapshotInput, Fault> {
+    for (field, found, wanted) in
+        [("apiVersion", &wire.api_version, API_VERSION), ("kind", &wire.kind, "Snapshot")]
+    {
+        if let Some(found) = found.as_ref().filter(|found| found.as_str() != wanted) {
+            let say = format!("must be {wanted}, not {}", quote(found.as_str()));
+            return Err(Fault::new(field, Code::WrongVersion, say));
+        }
+    }
+    let now = wire.now.0;
+    let set = scale_set(&wire.scale_set, now, strings)?;
+    check_machines(&wire.machines)?;
+    let mut machines: Vec<Machine> =
+        wire.machines.iter().map(|each| machine(each, strings)).collect();
+    machines.sort_unstable_by(Machine::listing_order);
+    let state = wire
+        .state
+        .map(|raw| state::decode(raw.get()))
+        .transpose()
+        .map_err(|error| bad_state(&error))?;
+    Ok(SnapshotInput {
+        now,
+        seed: wire.seed.unwrap_or(0),
+        policy,
+        open: open::entries(wire.open.as_deref().unwrap_or_default(), &set, &machines, strings)?,
+        set,
+        machines,
+        asks: asks(wire.asks.as_deref().unwrap_or_default(), now)?,
+        facts: wire.facts.as_ref().map(facts).transpose()?.unwrap_or_default(),
+        state,
+    })
+}
+
+fn bad_state(error: &StateError) -> Fault {
+    let (code, say) = match error {
+        StateError::Version(_) => (Code::WrongVersion, error.to_string()),
+        StateError::Unreadable(source) => (Code::BadValue, format!("{error}: {source}")),
+    };
+    Fault::new("state", code, say).help(state::HELP)
+}
+
+fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Result<SetSeen, Fault> {
+    let read_at = set.read_at.0;
+    if read_at > now.plus(ROUNDING) {
+        let say = format!("the read began at {read_at}, which is after now, {now}");
+        return Err(Fault::new("scaleSet.readAt", Code::Contradiction, say));
+    }
+    check_count("scaleSet.capacity", set.capacity)?;
+    not_empty("scaleSet.revision", &set.revision)?;
+    let zones = set.zones.as_deref().unwrap_or_default();
+    let mut zones: Vec<_> = zones.iter().map(|zone| strings.zone(zone.as_str())).collect();
+    zones.sort_unstable();
+    zones.dedup();
+    let mut natives: Vec<_> =
+        set.natives.as_deref().unwrap_or_default().iter().map(|word| word.0).collect();
+    natives.sort_unstable();
+    natives.dedup();
+    Ok(SetSeen {
+        revision: strings.revision(set.revision.as_str()),
+        capacity: set.capacity,
+        etag: set.etag.as_ref().map(|etag| Etag::new(etag.as_str())),
+        orchestration: or(set.orchestration, Orchestration::Uniform),
+        zones,
+        read_at: read_at.min(now),
+        complete: set.complete.unwrap_or(true),
+        busy: set
+            .busy
+            .as_ref()
+            .map(|busy| Busy { operation: busy.operation.to_box(), since: busy.since.0 }),
+        natives,
+        vm_size: set.vm_size.as_ref().map(Text::to_box),
+        model: set.model.as_ref().map(fields),
+    })
+}
+
+pub(super) fn fields(fields: &wire::Fields<'_>) -> ModelFields {
+    let tags = fields.tags.iter().flatten();
+    ModelFields {
+        image: fields.image.as_ref().map(Text::to_box),
+        vm_size: fields.vm_size.as_ref().map(Text::to_box),
+        tags: tags.map(|(key, value)| (key.to_box(), value.to_box())).collect(),
+    }
+}
+
+pub(super) fn check_count(path: &str, count: u32) -> Result<(), Fault> {
+    if count > MOST_MACHINES {
+        let say = format!("{count} is more than {MOST_MACHINES}");
+        return Err(Fault::new(path, Code::BadValue, say));
+    }
+    Ok(())
+}
+
+pub(super) fn not_empty(path: impl Into<String>, text: &Text<'_>) -> Result<(), Fault> {
+    if text.as_str().is_empty() {
+        return Err(Fault::new(path, Code::BadValue, "must not be empty"));
+    }
+    Ok(())
+}
+
+fn or<T>(word: Option<Word<T>>, default: T) -> T {
+    word.map_or(default, |word| word.0)
+}
+
+/// Names must be there, and each stand for one machine: a plan says by them what is removed.
+fn check_machines(machines: &[wire::Machine<'_>]) -> Result<(), Fault> {
+    if machines.len() > MOST_MACHINES as usize {
+        let say = format!("{} machines are more than {MOST_MACHINES}", machines.len());
+        return Err(Fault::new("machines", Code::TooLarge, say));
+    }
+    let ids = machines.iter().enumerate().map(|(n, machine)| (machine.id.as_str(), n));
+    check_names(ids.collect(), "id")?;
+    let vms = machines.iter().enumerate();
+    let vms = vms.filter_map(|(n, machine)| Some((machine.vm_id.as_ref()?.as_str(), n)));
+    check_names(vms.collect(), "vmId")
+}
+
+fn check_names(mut names: Vec<(&str, usize)>, field: &str) -> Result<(), Fault> {
+    names.sort_unstable();
+    if let Some((_, n)) = names.first().filter(|(name, _)| name.is_empty()) {
+        let path = format!("machines[{n}].{field}");
+        return Err(Fault::new(path, Code::BadValue, "must not be empty"));
+    }
+    let twice = names.windows(2).filter_map(|pair| match pair {
+        [(a, first), (b, again)] if a == b => Some((*again, *first, *a)),
+        _ => None,
+    });
+    let Some((again, first, name)) = twice.min() else { return Ok(()) };
+    let say = format!("{} is also the {field} of machines[{first}]", quote(name));
+    let fault = Fault::new(format!("machines[{again}].{field}"), Code::DuplicateKey, say);
+    Err(fault.help("list each machine once; of two rows with one name leave out the older machine"))
+}
+
+fn machine(wire: &wire::Machine<'_>, strings: &mut Strings) -> Machine {
+    let (created, since, condition) = (wire.created_at.0, wire.since.0, wire.condition.0);
+    Machine {
+        id: InstanceId::new(wire.id.as_str()),
+        vm: wire.vm_id.as_ref().map(|vm| VmId::new(vm.as_str())),
+        zone: wire.zone.as_ref().map(|zone| strings.zone(zone.as_str())),
+        created,
+        imaged: wire.imaged_at.map_or(created, |at| at.0),
+        first_seen: wire.first_seen.map_or(created, |at| at.0),
+        revision: wire.revision.as_ref().map(|revision| strings.revision(revision.as_str())),
+        evidence: or(wire.evidence, Evidence::Model),
+        condition,
+        since,
+        ever_available: wire.ever_available.unwrap_or(condition != Condition::Provisioning),
+        lifecycle: or(wire.lifecycle, Lifecycle::InService),
+        lifecycle_since: wire.lifecycle_since.map_or(since, |at| at.0),
+        protection: or(wire.protection, Protection::None),
+        missed: 0,
+        workloads: wire.workloads.unwrap_or(0),
+        node: wire.node.as_ref().map(|node| NodeName::new(node.as_str())),
+        marks: marks(wire),
+    }
+}
+
+fn marks(wire: &wire::Machine<'_>) -> Option<Box<Marks>> {
+    let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_box).unwrap_or_default();
+    let delete = wire.delete_requested.as_ref().and_then(|request| match request {
+        wire::DeleteRequest::Plain(false) => None,
+        wire::DeleteRequest::Plain(true) => {
+            Some(DeleteRequest { by: "".into(), why: "".into(), now: false })
+        }
+        wire::DeleteRequest::Said(words) => Some(DeleteRequest {
+            by: text(&words.by),
+            why: text(&words.why),
+            now: words.now.unwrap_or(false),
+        }),
+    });
+    let hold = wire.hold.as_ref();
+    let hold = hold.map(|hold| MachineHold { by: text(&hold.by), why: text(&hold.why) });
+    (delete.is_some() || hold.is_some()).then(|| Box::new(Marks { delete, hold }))
+}
+
+fn asks(wire: &[wire::Ask<'_>], now: Time) -> Result<Vec<Ask>, Fault> {
+    let mut asks = Vec::with_capacity(wire.len());
+    for (n, ask) in wire.iter().enumerate() {
+        not_empty(format!("asks[{n}].id"), &ask.id)?;
+        let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_box).unwrap_or_default();
+        asks.push(Ask {
+            id: AskId::new(ask.id.as_str()),
+            verb: ask_verb(ask, n)?,
+            by: text(&ask.by),
+            why: text(&ask.why),
+            at: ask.at.map_or(now, |at| at.0),
+        });
+    }
+    asks.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
+    for (n, ask) in wire.iter().enumerate() {
+        let same = |other: &&wire::Ask<'_>| other.id == ask.id;
+        if wire.iter().take(n).any(|other| same(&other)) {
+            let say = format!("{} is asked twice", quote(ask.id.as_str()));
+            return Err(Fault::new(format!("asks[{n}].id"), Code::DuplicateKey, say));
+        }
+    }
+    Ok(asks)
+}
+
+fn ask_verb(ask: &wire::Ask<'_>, n: usize) -> Result<AskVerb, Fault> {
+    let machine = ask.args.as_ref().and_then(|args| args.machine.as_ref());
+    let verb = match ask.verb.as_str() {
+        "pause" => AskVerb::Pause,
+        "resume" => AskVerb::Resume,
+        "abort" => AskVerb::Abort,
+        "retry" => AskVerb::Retry,
+        "approve" => AskVerb::Approve,
+        "promote" => AskVerb::Promote,
+        "rollback" => AskVerb::Rollback,
+        "refresh" => AskVerb::Refresh,
+        "release" => AskVerb::Release,
+        "settleCapacity" => AskVerb::SettleCapacity,
+        "writeOff" => {
+            let missing = || {
+                let say = "write-off needs the machine it is about";
+                Fault::new(format!("asks[{n}].args.machine"), Code::MissingKey, say)
+            };
+            return machine
+                .map(|id| AskVerb::WriteOff(InstanceId::new(id.as_str())))
+                .ok_or_else(missing);
+        }
+        other => {
+            let say = format!("{} is not one of {}", quote(other), AskVerb::NAMES.join(", "));
+            let fault = Fault::new(format!("asks[{n}].verb"), Code::BadValue, say);
+            return Err(match nearest(other, &AskVerb::NAMES) {
+                Some(near) => fault.help(format!("did you mean {near}?")),
+                None => fault,
+            });
+        }
+    };
+    if machine.is_some() {
+        let say = format!("{} is about the pool, not about a machine", verb.name());
+        return Err(Fault::new(format!("asks[{n}].args.machine"), Code::BadValue, say));
+    }
+    Ok(verb)
+}
+
+fn facts(wire: &wire::Facts<'_>) -> Result<Facts, Fault> {
+    let gates = wire.gates.iter().flatten().map(|gate| Gate {
+        name: gate.name.to_box(),
+        verdict: gate.verdict.0,
+        at: gate.at.0,
+    });
+    let mut gates: Vec<Gate> = gates.collect();
+    gates.sort_by(|a, b| a.name.cmp(&b.name));
+    for pair in gates.windows(2) {
+        if let [a, b] = pair
+            && a.name == b.name
+        {
+            let say = format!("the gate {} is there twice", quote(&a.name));
+            return Err(Fault::new("facts.gates", Code::DuplicateKey, say));
+        }
+    }
+    let drains = wire.drain.iter().flatten().map(|drain| DrainFact {
+        id: InstanceId::new(drain.id.as_str()),
+        step: drain.step.to_box(),
+        since: drain.since.0,
+        blocker: drain.blocker.as_ref().map(Text::to_box),
+    });
+    let mut drains: Vec<DrainFact> = drains.collect();
+    drains.sort_by(|a, b| (&a.id, a.since, &a.step).cmp(&(&b.id, b.since, &b.step)));
+    Ok(Facts {
+        gates,
+        quota: wire.quota.as_ref().map(|quota| Quota {
+            family: quota.family.as_ref().map(Text::to_box).unwrap_or_default(),
+            cores_left: quota.cores_left,
+            cores_each: quota.cores_each,
+        }),
+        drains,
+        follow: wire
+            .follow
+            .as_ref()
+            .map(|follow| Follow { image: follow.image.to_box(), at: follow.at.0 }),
+    })
+}

@@ -1,0 +1,230 @@
+//! The snapshot: everything one decision rests on, handed in as one JSON document.
+//!
+//! Never here: a clock, a default that depends on another snapshot, half a snapshot. What is kept between snapshots
+//! only saves work: the answer to each is the same as if it were the first.
+//! Begin with [`Snapshots::read`].
+
+mod convert;
+mod open;
+mod place;
+mod wire;
+
+use std::sync::Arc;
+
+use serde_json::error::Category;
+
+use super::diagnostic::Code;
+use super::node::Place;
+use super::pool;
+use super::problem::Problem;
+use crate::model::ids::{Revision, Zone};
+use crate::model::inventory::SetSeen;
+use crate::model::journal::Entry;
+use crate::model::machine::Machine;
+use crate::model::plan::{Ask, Facts, Input};
+use crate::model::policy::Policy;
+use crate::model::rollout::PoolState;
+use crate::model::time::Time;
+use place::Step;
+
+/// One document. A hundred thousand machines with every field take half of it.
+pub const MAX_BYTES: usize = 128 << 20;
+
+/// What a snapshot says, owned. Its lists are in a fixed order, whatever the order they came in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SnapshotInput {
+    pub now: Time,
+    pub seed: u64,
+    pub policy: Arc<Policy>,
+    pub set: SetSeen,
+    pub machines: Vec<Machine>,
+    pub open: Vec<Entry>,
+    pub asks: Vec<Ask>,
+    pub facts: Facts,
+    pub state: Option<PoolState>,
+}
+
+impl SnapshotInput {
+    pub fn input(&self) -> Input<'_> {
+        Input {
+            now: self.now,
+            seed: self.seed,
+            policy: &self.policy,
+            set: &self.set,
+            machines: &self.machines,
+            open: &self.open,
+            asks: &self.asks,
+            facts: &self.facts,
+            state: self.state.as_ref(),
+        }
+    }
+}
+
+/// Reads one snapshot after another, and does not read the same pool twice in a row.
+#[derive(Debug, Default)]
+pub struct Snapshots {
+    pool: Option<(Box<str>, Arc<Policy>)>,
+    strings: Strings,
+}
+
+/// Texts that many machines share, kept once.
+#[derive(Debug, Default)]
+struct Strings {
+    zones: Vec<Zone>,
+    revisions: Vec<Revision>,
+}
+
+/// A region has three zones and a set at most ten models; this leaves room for several sets in one stream.
+const MAX_STRINGS: usize = 32;
+
+impl Strings {
+    fn zone(&mut self, text: &str) -> Zone {
+        shared(&mut self.zones, |zone| zone.as_str() == text, || Zone::new(text))
+    }
+
+    fn revision(&mut self, text: &str) -> Revision {
+        shared(&mut self.revisions, |known| known.as_str() == text, || Revision::new(text))
+    }
+}
+
+fn shared<T: Clone>(known: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> T {
+    if let Some(found) = known.iter().find(|found| is(found)) {
+        return found.clone();
+    }
+    if known.len() >= MAX_STRINGS {
+        known.remove(0);
+    }
+    let new = new();
+    known.push(new.clone());
+    new
+}
+
+/// What is wrong with a field, before it is known where that field is written.
+struct Fault {
+    path: String,
+    code: Code,
+    message: String,
+    help: Option<String>,
+}
+
+impl Fault {
+    fn new(path: impl Into<String>, code: Code, message: impl Into<String>) -> Self {
+        Self { path: path.into(), code, message: message.into(), help: None }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Snapshots {
+    pub fn read(&mut self, document: &[u8]) -> Result<SnapshotInput, Problem> {
+        if document.len() > MAX_BYTES {
+            let say =
+                format!("{} bytes are more than the {MAX_BYTES} that are read", document.len());
+            return Err(Problem::new(Place::START, "", Code::TooLarge, say));
+        }
+        let text = std::str::from_utf8(document).map_err(|error| not_text(document, &error))?;
+        let wire = match serde_json::from_str::<wire::Snapshot<'_>>(text) {
+            Ok(wire) => wire,
+            Err(error) => return Err(unreadable(text, &error)),
+        };
+        let policy = self.policy(text, wire.pool.get())?;
+        convert::input(&wire, policy, &mut self.strings).map_err(|fault| located(text, fault))
+    }
+
+    /// The policy of a pool document, read again only if its bytes are others than the last ones.
+    fn policy(&mut self, text: &str, raw: &str) -> Result<Arc<Policy>, Problem> {
+        if let Some((known, policy)) = &self.pool
+            && **known == *raw
+        {
+            return Ok(Arc::clone(policy));
+        }
+        let found = pool::read_inside(&pool::plain_json(raw)).map_err(|found| {
+            let mut problem = Problem::of(&found).unwrap_or_else(|| {
+                Problem::new(Place::START, "", Code::Syntax, "this pool cannot be read")
+            });
+            let start = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+            let base = place::of_offset(text, start);
+            if problem.line == 1 {
+                problem.column = problem.column.saturating_add(base.column - 1);
+            }
+            let dot = if problem.field.is_empty() { "" } else { "." };
+            problem.field = format!("pool{dot}{}", problem.field);
+            problem.on_line(base.line)
+        })?;
+        let policy = Arc::new(found);
+        self.pool = Some((raw.into(), Arc::clone(&policy)));
+        Ok(policy)
+    }
+}
+
+fn not_text(document: &[u8], error: &std::str::Utf8Error) -> Problem {
+    let sound = document.get(..error.valid_up_to()).unwrap_or_default();
+    let sound = std::str::from_utf8(sound).unwrap_or_default();
+    let at = place::of_offset(sound, sound.len());
+    Problem::new(at, "", Code::Syntax, "this is not UTF-8 text")
+}
+
+fn located(text: &str, fault: Fault) -> Problem {
+    let steps = place::steps(&fault.path);
+    // A key that is missing has no place: the nearest above it has.
+    let ends = (0..=steps.len()).rev();
+    let mut found = ends.filter_map(|end| place::of_path(text, steps.get(..end)?));
+    let at = place::of_offset(text, found.next().unwrap_or(0));
+    let problem = Problem::new(at, fault.path, fault.code, fault.message);
+    Problem { help: fault.help, ..problem }
+}
+
+/// Reads again, slowly, to learn which field it was.
+fn unreadable(text: &str, error: &serde_json::Error) -> Problem {
+    let at = place::of_offset(text, place::offset_of(text, error.line(), error.column()));
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = serde_path_to_error::deserialize::<_, wire::Snapshot<'_>>(&mut reader);
+    let steps: Vec<Step> = match &read {
+        Ok(_) => Vec::new(),
+        Err(error) => error.path().iter().map_while(step).collect(),
+    };
+    let whole = error.to_string();
+    let say = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(say, _)| say);
+    let code = match error.classify() {
+        Category::Io | Category::Syntax | Category::Eof => Code::Syntax,
+        Category::Data => code_of(say),
+    };
+    let value = place::of_path(text, &steps);
+    let found = match code {
+        Code::Syntax | Code::DuplicateKey => None,
+        Code::UnknownKey => value.and_then(|value| place::of_key(text, value)).or(value),
+        _ => value,
+    };
+    let at = found.map_or(at, |found| place::of_offset(text, found));
+    // The path of these two ends at the map that lacks the key, or has it twice.
+    let key =
+        say.split('`').nth(1).filter(|_| matches!(code, Code::MissingKey | Code::DuplicateKey));
+    let field = place::shown(
+        &steps.into_iter().chain(key.map(|key| Step::Key(key.into()))).collect::<Vec<_>>(),
+    );
+    Problem::new(at, field, code, say)
+}
+
+fn step(segment: &serde_path_to_error::Segment) -> Option<Step> {
+    use serde_path_to_error::Segment;
+    match segment {
+        Segment::Seq { index } => Some(Step::Index(*index)),
+        Segment::Map { key } => Some(Step::Key(key.clone())),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    }
+}
+
+/// The reader of JSON tells what is wrong by text only.
+fn code_of(say: &str) -> Code {
+    let kinds = [
+        ("unknown field", Code::UnknownKey),
+        ("missing field", Code::MissingKey),
+        ("duplicate field", Code::DuplicateKey),
+        ("invalid type", Code::WrongType),
+    ];
+    let found = kinds.iter().find(|(start, _)| say.starts_with(start));
+    found.map_or(Code::BadValue, |(_, code)| *code)
+}

@@ -1,0 +1,286 @@
+//! The journal's open entries, as another program keeps them for us.
+
+use super::convert::{check_count, fields, not_empty};
+use super::wire;
+use super::{Fault, Strings};
+use crate::api::v1::diagnostic::{Code, quote};
+use crate::api::v1::wire::{Named, Text, Word};
+use crate::api::v1::words::Do;
+use crate::model::action::{Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target, Verb};
+use crate::model::ids::{EntryId, Epoch, InstanceId, Key, VmId};
+use crate::model::inventory::SetSeen;
+use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
+use crate::model::machine::{Condition, Machine};
+
+/// The entries in the order of their writing.
+pub(super) fn entries(
+    wire: &[wire::Open<'_>],
+    set: &SetSeen,
+    machines: &[Machine],
+    strings: &mut Strings,
+) -> Result<Vec<Entry>, Fault> {
+    if wire.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut by_id: Vec<&Machine> = machines.iter().collect();
+    by_id.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    let mut entries = Vec::with_capacity(wire.len());
+    for (n, open) in wire.iter().enumerate() {
+        let path = format!("open[{n}]");
+        entries.push(entry(open, &path, set, &by_id, strings)?);
+    }
+    entries.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
+    let mut ids: Vec<(&str, usize)> =
+        wire.iter().enumerate().map(|(n, open)| (open.id.as_str(), n)).collect();
+    ids.sort_unstable();
+    for pair in ids.windows(2) {
+        if let [(a, _), (b, n)] = pair
+            && a == b
+        {
+            let say = format!("{} is the id of another entry", quote(a));
+            return Err(Fault::new(format!("open[{n}].id"), Code::DuplicateKey, say));
+        }
+    }
+    Ok(entries)
+}
+
+fn entry(
+    open: &wire::Open<'_>,
+    path: &str,
+    set: &SetSeen,
+    machines: &[&Machine],
+    strings: &mut Strings,
+) -> Result<Entry, Fault> {
+    not_empty(format!("{path}.id"), &open.id)?;
+    let Do::Known(verb) = open.verb.0 else {
+        let say = "gray scale-down is not built yet, so there can be no such entry";
+        return Err(Fault::new(format!("{path}.do"), Code::NotBuilt, say));
+    };
+    let since = open.since.0;
+    let action = action(open, verb, path, set, machines, strings)?;
+    let phase = phase(open, &action, path, strings)?;
+    Ok(Entry {
+        id: EntryId::new(open.id.as_str()),
+        epoch: Epoch::default(),
+        written: since,
+        read_at: since,
+        action,
+        phase,
+    })
+}
+
+fn action(
+    open: &wire::Open<'_>,
+    verb: Verb,
+    path: &str,
+    set: &SetSeen,
+    machines: &[&Machine],
+    strings: &mut Strings,
+) -> Result<Action, Fault> {
+    let before = open.since.0.plus(READ_IS_FRESH);
+    let reason: Box<str> = open.reason.as_ref().map(Text::to_box).unwrap_or_default();
+    let (from, to) = capacities(open, verb, path)?;
+    let expect = |capacity| Expect { etag: None, capacity, revision: set.revision.clone(), before };
+    let has_targets = !matches!(verb, Verb::Raise | Verb::UpdateModel);
+    let targets = targets(open, has_targets, path, machines)?;
+    Ok(match verb {
+        Verb::Raise => {
+            let drift = open.drift.unwrap_or(false);
+            Action::Raise { from, to, drift, reason, expect: expect(from) }
+        }
+        Verb::UpdateModel => Action::UpdateModel {
+            fields: open.fields.as_ref().map(fields).unwrap_or_default(),
+            why: open.why.map_or(ModelWrite::Wanted, |why| why.0),
+            reason,
+            expect: expect(set.capacity),
+        },
+        Verb::Drain => Action::Drain { targets, reason, before },
+        Verb::Restore => Action::Restore { targets, reason, before },
+        Verb::Delete => {
+            Action::Delete { targets, reason, before, force: open.force.unwrap_or(false) }
+        }
+        Verb::Reimage => {
+            let to = open.revision.as_ref().map(|revision| strings.revision(revision.as_str()));
+            let to = to.unwrap_or_else(|| set.revision.clone());
+            Action::Reimage { targets, to, reason, before }
+        }
+    })
+}
+
+fn capacities(open: &wire::Open<'_>, verb: Verb, path: &str) -> Result<(u32, u32), Fault> {
+    let keys = [("from", open.from), ("to", open.to)];
+    if verb != Verb::Raise {
+        let strange = keys.iter().find(|(_, value)| value.is_some());
+        return strange.map_or(Ok((0, 0)), |(key, _)| {
+            let say = format!("{key} belongs to a raise, not to {}", verb.name());
+            Err(Fault::new(format!("{path}.{key}"), Code::BadValue, say))
+        });
+    }
+    for (key, value) in keys {
+        let at = format!("{path}.{key}");
+        let Some(value) = value else {
+            return Err(Fault::new(at, Code::MissingKey, format!("a raise needs {key}")));
+        };
+        check_count(&at, value)?;
+    }
+    let (from, to) = (open.from.unwrap_or(0), open.to.unwrap_or(0));
+    if to < from && !open.drift.unwrap_or(false) {
+        let say = format!("a raise never lowers, and {to} is below {from}");
+        return Err(Fault::new(format!("{path}.to"), Code::Contradiction, say));
+    }
+    Ok((from, to))
+}
+
+fn targets(
+    open: &wire::Open<'_>,
+    needed: bool,
+    path: &str,
+    machines: &[&Machine],
+) -> Result<Vec<Target>, Fault> {
+    let names = open.machines.as_deref().unwrap_or_default();
+    let at = |what: &str| format!("{path}.{what}");
+    if needed && names.is_empty() {
+        let say = format!("{} needs the machines it is about", open.verb.0.word());
+        return Err(Fault::new(at("machines"), Code::MissingKey, say));
+    }
+    if !needed && !names.is_empty() {
+        let say = "this entry is about the set, not about machines";
+        return Err(Fault::new(at("machines"), Code::BadValue, say));
+    }
+    let known = |id: &Text<'_>| names.contains(id);
+    let vm_ids = open.vm_ids.iter().flatten().map(|(id, _)| ("vmIds", id));
+    let classes = open.classes.iter().flatten().map(|(id, _)| ("classes", id));
+    if names.len() <= MOST_CHECKED
+        && let Some((key, id)) = vm_ids.chain(classes).find(|(_, id)| !known(id))
+    {
+        let say = format!("{} is not among the machines of this entry", quote(id.as_str()));
+        return Err(Fault::new(at(key), Code::BadValue, say));
+    }
+    Ok(names.iter().map(|id| target(open, id, machines)).collect())
+}
+
+/// Batches beyond what one call of the cloud takes are not looked through for stray names.
+const MOST_CHECKED: usize = 1_000;
+
+fn target(open: &wire::Open<'_>, id: &Text<'_>, machines: &[&Machine]) -> Target {
+    let vm = open.vm_ids.as_ref().and_then(|vms| vms.get(id)).and_then(Option::as_ref);
+    let vm = vm.map(|vm| VmId::new(vm.as_str()));
+    let at = machines.binary_search_by(|machine| machine.id.as_str().cmp(id.as_str()));
+    let listed =
+        at.ok().and_then(|at| machines.get(at)).filter(|machine| match (&vm, &machine.vm) {
+            (Some(a), Some(b)) => a == b,
+            // Without the identity: a machine born after the entry was written cannot be meant.
+            _ => machine.created <= open.since.0,
+        });
+    let class = open.classes.as_ref().and_then(|classes| classes.get(id)).copied().or(open.class);
+    Target {
+        id: InstanceId::new(id.as_str()),
+        vm,
+        created: listed.map_or(open.since.0, |machine| machine.created),
+        because: because(class, listed.copied()),
+    }
+}
+
+/// Why it is removed: as the entry says, else as the machine looks.
+fn because(class: Option<Word<Because>>, listed: Option<&Machine>) -> Because {
+    let request = listed.and_then(Machine::delete_request);
+    match (class.map(|class| class.0), request) {
+        (Some(Because::Named) | None, Some(request)) if request.now => Because::NamedNow,
+        (Some(because), _) => because,
+        (None, Some(_)) => Because::Named,
+        (None, None) => match listed.map(|machine| machine.condition) {
+            Some(Condition::Failed) => Because::Failed,
+            _ => Because::Outdated,
+        },
+    }
+}
+
+fn phase(
+    open: &wire::Open<'_>,
+    action: &Action,
+    path: &str,
+    strings: &mut Strings,
+) -> Result<Phase, Fault> {
+    let since = open.since.0;
+    let accepted = open.accepted.map(|at| at.0);
+    let Some(outcome) = &open.outcome else {
+        return Ok(match accepted {
+            Some(at) => Phase::Accepted { at, operation: None },
+            None => Phase::Asking { at: since },
+        });
+    };
+    let at = outcome.at.map_or(since, |at| at.0);
+    let path = format!("{path}.outcome");
+    let words = wire::Part {
+        ok: outcome.ok,
+        refusal: outcome.refusal,
+        code: outcome.code.clone(),
+        zone: outcome.zone.clone(),
+        retry_at: outcome.retry_at,
+    };
+    let whole = refused(&words, &path, strings)?;
+    let is_unclear = |refused: &Option<Refused>| {
+        refused.as_ref().is_some_and(|refused| refused.refusal == Refusal::Unclear)
+    };
+    let Some(parts) = outcome.machines.as_ref().filter(|parts| !parts.is_empty()) else {
+        return Ok(match whole {
+            Some(_) if is_unclear(&whole) => Phase::Doubtful { at },
+            Some(refused) => Phase::Ended { at, accepted, outcome: Outcome::Refused(refused) },
+            None => Phase::Ended { at, accepted, outcome: Outcome::Done },
+        });
+    };
+    let mut each: Vec<(Key, Option<Refused>)> = Vec::with_capacity(action.targets().len());
+    for target in action.targets() {
+        let vm = target.vm.as_ref().map(|vm| parts.get(&Text::new(vm.as_str())));
+        let part = vm.flatten().or_else(|| parts.get(&Text::new(target.id.as_str())));
+        let found = match part {
+            Some(part) => refused(part, &format!("{path}.machines"), strings)?,
+            None => whole.clone(),
+        };
+        each.push((target.key(), found));
+    }
+    let named = |name: &Text<'_>| {
+        action.targets().iter().any(|target| {
+            let vm = target.vm.as_ref().map(VmId::as_str);
+            vm == Some(name.as_str()) || target.id.as_str() == name.as_str()
+        })
+    };
+    if each.len() <= MOST_CHECKED
+        && let Some(stray) = parts.keys().find(|name| !named(name))
+    {
+        let say = format!("{} is not a machine of this entry", quote(stray.as_str()));
+        return Err(Fault::new(format!("{path}.machines"), Code::BadValue, say));
+    }
+    // One lost answer leaves the whole batch in doubt: only a fresh look can tell.
+    if each.iter().any(|(_, found)| is_unclear(found)) {
+        return Ok(Phase::Doubtful { at });
+    }
+    each.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(Phase::Ended { at, accepted, outcome: Outcome::Mixed(each) })
+}
+
+/// `None`: it went well.
+fn refused(
+    part: &wire::Part<'_>,
+    path: &str,
+    strings: &mut Strings,
+) -> Result<Option<Refused>, Fault> {
+    match (part.ok, part.refusal) {
+        (true, None) => Ok(None),
+        (true, Some(_)) => {
+            let say = "what ended ok was not refused";
+            Err(Fault::new(format!("{path}.refusal"), Code::Contradiction, say))
+        }
+        (false, None) => {
+            let say = "what did not end ok was refused in one of the known ways";
+            Err(Fault::new(format!("{path}.refusal"), Code::MissingKey, say)
+                .help("write unclear where the answer was lost"))
+        }
+        (false, Some(refusal)) => Ok(Some(Refused {
+            refusal: refusal.0,
+            code: part.code.as_ref().map(Text::to_box),
+            zone: part.zone.as_ref().map(|zone| strings.zone(zone.as_str())),
+            retry_at: part.retry_at.map(|at| at.0),
+        })),
+    }
+}

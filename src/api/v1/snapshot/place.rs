@@ -1,0 +1,100 @@
+//! Finding in a JSON text where a field is written, once something is known to be wrong with it.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::api::v1::node::Place;
+use crate::api::v1::wire::Text;
+
+/// One step into a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// The place of a byte; columns count characters.
+pub(super) fn of_offset(text: &str, offset: usize) -> Place {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Place { line: number(line), column: number(column) }
+}
+
+/// The byte at which a line and a column of bytes lie, both counted from 1.
+pub(super) fn offset_of(text: &str, line: usize, column: usize) -> usize {
+    let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
+    let start: usize = lines.map(str::len).sum();
+    let mut offset = (start + column.saturating_sub(1)).min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+/// Where the value at the end of the path begins; `None` where the path leaves the document.
+pub(super) fn of_path(text: &str, path: &[Step]) -> Option<usize> {
+    let mut at: &RawValue = serde_json::from_str(text).ok()?;
+    for step in path {
+        at = match step {
+            Step::Key(key) => {
+                let map: BTreeMap<Text<'_>, &RawValue> = serde_json::from_str(at.get()).ok()?;
+                map.get(&Text::new(key)).copied()?
+            }
+            Step::Index(index) => {
+                let list: Vec<&RawValue> = serde_json::from_str(at.get()).ok()?;
+                list.get(*index).copied()?
+            }
+        };
+    }
+    // All of them are pieces of the one text.
+    (at.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)
+}
+
+/// Where the key of a value begins that begins at `value`.
+pub(super) fn of_key(text: &str, value: usize) -> Option<usize> {
+    let before = text.get(..value)?.trim_end().strip_suffix(':')?.trim_end();
+    let inner = before.strip_suffix('"')?;
+    inner.rfind('"')
+}
+
+/// A path as people read it: `machines[3].since`.
+pub(super) fn shown(path: &[Step]) -> String {
+    path.iter().fold(String::new(), |shown, step| match step {
+        Step::Key(key) if shown.is_empty() => key.clone(),
+        Step::Key(key) => format!("{shown}.{key}"),
+        Step::Index(index) => format!("{shown}[{index}]"),
+    })
+}
+
+/// The steps of a path written as [`shown`] writes it.
+pub(super) fn steps(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        let mut words = part.split(['[', ']']).filter(|word| !word.is_empty());
+        steps.extend(words.next().map(|key| Step::Key(key.to_owned())));
+        steps.extend(words.filter_map(|word| word.parse().ok()).map(Step::Index));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found() {
+        let text = "{\"a\": [1, {\"é\": \"x\", \"b\" : 2}],\n \"c\": null}";
+        let at = of_path(text, &steps("a[1].b")).unwrap();
+        assert_eq!(&text[at..=at], "2");
+        assert_eq!(of_offset(text, at), Place { line: 1, column: 28 });
+        assert_eq!(of_offset(text, of_key(text, at).unwrap()), Place { line: 1, column: 22 });
+        assert_eq!(of_path(text, &steps("a[2]")), None);
+        let at = of_path(text, &steps("c")).unwrap();
+        assert_eq!(of_offset(text, at), Place { line: 2, column: 7 });
+        assert_eq!(offset_of(text, 2, 7), at);
+        assert_eq!(shown(&steps("a[1].b")), "a[1].b");
+    }
+}

@@ -1,0 +1,260 @@
+//! The made-up cloud as an adapter changes it: one call an order, its answer classified, and what it really hit noted.
+
+use super::look::fingerprint;
+use super::plant::Slip;
+use super::refuse::{classify, of_operation};
+use super::stage::{Call, Shared, Stage};
+use crate::act::{Answer, ChangeCloud, Order, Poll};
+use crate::model::action::{Expect, Target, Verb};
+use crate::model::ids::{Key, Revision, ScaleSetId};
+use crate::model::inventory::ModelFields;
+use crate::model::journal::{Operation, Refusal, Refused};
+use crate::model::time::{Span, Time};
+use crate::world::{
+    Accepted, Answer as Said, Guid, InstanceId, ModelPatch, OpStatus, Provisioning,
+};
+
+impl ChangeCloud for Shared {
+    async fn raise(&self, order: &Order<'_>, from: u32, to: u32, expect: &Expect) -> Answer {
+        self.lock().raise(order, from, to, expect)
+    }
+
+    async fn delete(&self, order: &Order<'_>, targets: &[Target], force: bool) -> Answer {
+        let mut stage = self.lock();
+        let ids = stage.slipped(targets);
+        stage.change(order, Verb::Delete, targets, |stage| {
+            stage.world.delete_instances(stage.set, &ids, force)
+        })
+    }
+
+    async fn reimage(&self, order: &Order<'_>, targets: &[Target], _to: &Revision) -> Answer {
+        let mut stage = self.lock();
+        let ids = ids(targets);
+        stage.change(order, Verb::Reimage, targets, |stage| {
+            stage.world.manual_upgrade(stage.set, &ids)
+        })
+    }
+
+    async fn update_model(
+        &self,
+        order: &Order<'_>,
+        fields: &ModelFields,
+        expect: &Expect,
+    ) -> Answer {
+        self.lock().update_model(order, fields, expect)
+    }
+
+    async fn restore(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
+        let mut stage = self.lock();
+        let ids = ids(targets);
+        stage.change(order, Verb::Restore, targets, |stage| stage.world.start(stage.set, &ids))
+    }
+
+    async fn poll(&self, _set: &ScaleSetId, operation: &Operation) -> Poll {
+        self.lock().poll(operation)
+    }
+}
+
+fn ids(targets: &[Target]) -> Vec<InstanceId> {
+    targets.iter().map(|target| InstanceId::from(target.id.as_str())).collect()
+}
+
+impl Stage {
+    /// Checked again right before the bytes leave.
+    pub(super) fn too_late(&self, order: &Order<'_>) -> bool {
+        self.now() > order.before
+    }
+
+    fn note(&mut self, order: &Order<'_>, verb: Verb, hit: Vec<Key>, to: Option<u32>) {
+        let truth = self.world.truth(self.set);
+        let lacking = truth.map_or(0, |truth| {
+            let active = u32::try_from(truth.active()).unwrap_or(u32::MAX);
+            truth.shown_capacity.max(truth.capacity).saturating_sub(active)
+        });
+        let lacking = if to.is_some() { lacking } else { 0 };
+        let (at, entry) = (self.now(), order.entry.clone());
+        self.calls.push(Call { at, entry, verb, hit, to, lacking, took: false, born: Vec::new() });
+    }
+
+    /// The answer, after the time it took; what it hit is known the moment it had its effect.
+    fn answered(&mut self, said: Said<Accepted>) -> Answer {
+        self.hear();
+        let refused = match &said {
+            Ok(_) => None,
+            Err(failure) => classify(failure, self.now()),
+        };
+        self.pass_call();
+        match (said, refused) {
+            (Ok(accepted), _) => Answer::Accepted(Some(Operation::new(accepted.op.to_string()))),
+            (Err(_), Some(refused)) => Answer::Refused(refused),
+            (Err(_), None) => Answer::Lost,
+        }
+    }
+
+    fn raise(&mut self, order: &Order<'_>, from: u32, to: u32, expect: &Expect) -> Answer {
+        if let Some(stop) = self.verify(order, expect, Some(from)) {
+            return stop;
+        }
+        self.note(order, Verb::Raise, Vec::new(), Some(to));
+        let before = self.world.truth(self.set).map(|truth| truth.capacity);
+        let etag = expect.etag.as_ref().map(crate::model::ids::Etag::as_str);
+        let asked = to + u32::from(self.slip == Slip::AsksForMore);
+        let said = self.world.patch_capacity(self.set, asked, etag);
+        let after = self.world.truth(self.set).map(|truth| truth.capacity);
+        let answer = self.answered(said);
+        if let Some(call) = self.calls.last_mut() {
+            call.took = before != after || !call.born.is_empty();
+        }
+        answer
+    }
+
+    fn update_model(&mut self, order: &Order<'_>, fields: &ModelFields, expect: &Expect) -> Answer {
+        if let Some(stop) = self.verify(order, expect, None) {
+            return stop;
+        }
+        self.note(order, Verb::UpdateModel, Vec::new(), None);
+        let text = |field: &Option<Box<str>>| field.as_deref().map(str::to_owned);
+        let tags = (!fields.tags.is_empty())
+            .then(|| fields.tags.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect());
+        let patch = ModelPatch {
+            image: text(&fields.image),
+            vm_size: text(&fields.vm_size),
+            tags,
+            ..ModelPatch::default()
+        };
+        let etag = expect.etag.as_ref().map(crate::model::ids::Etag::as_str);
+        let was = self.world.truth(self.set).map(|truth| truth.model);
+        let said = self.world.patch_model(self.set, &patch, etag);
+        let is = self.world.truth(self.set).map(|truth| truth.model);
+        if let Some(call) = self.calls.last_mut() {
+            call.took = was != is;
+        }
+        self.answered(said)
+    }
+
+    /// Where the set has no version to check the write against, it is read again right before.
+    fn verify(&mut self, order: &Order<'_>, expect: &Expect, from: Option<u32>) -> Option<Answer> {
+        if expect.etag.is_none() && !self.too_late(order) {
+            let read = self.world.get_set(self.set);
+            self.pass_call();
+            match read {
+                Err(failure) => {
+                    let unread = Refused::plain(Refusal::Throttled);
+                    return Some(Answer::Refused(classify(&failure, self.now()).unwrap_or(unread)));
+                }
+                Ok(set) => {
+                    let moved = from.is_some_and(|from| set.capacity != from);
+                    if moved || fingerprint(self.scheme, &set.model) != expect.revision {
+                        return Some(Answer::Refused(Refused::plain(Refusal::Conflict)));
+                    }
+                }
+            }
+        }
+        self.too_late(order).then_some(Answer::NotSent)
+    }
+
+    /// A batch on machines: which of them it really reached is read off the truth.
+    fn change(
+        &mut self,
+        order: &Order<'_>,
+        verb: Verb,
+        targets: &[Target],
+        call: impl FnOnce(&mut Stage) -> Said<Accepted>,
+    ) -> Answer {
+        if self.too_late(order) {
+            return Answer::NotSent;
+        }
+        self.note(order, verb, Vec::new(), None);
+        let neighbour = self.neighbour(targets).filter(|_| verb == Verb::Delete);
+        let targets: Vec<Target> = targets.iter().cloned().chain(neighbour).collect();
+        let before = self.standing(&targets);
+        let said = call(self);
+        let after = self.standing(&targets);
+        let took = said.is_ok() || before != after;
+        if took {
+            self.reached(&before, &after, verb);
+        }
+        self.answered(said)
+    }
+
+    fn reached(&mut self, before: &[Standing], after: &[Standing], verb: Verb) {
+        let deletes = verb == Verb::Delete;
+        let changed = before.iter().zip(after).filter(|(was, is)| match deletes {
+            // Deleting already, whoever began it: asked once more, it changes nothing.
+            true => is.deleting && !was.deleting,
+            false => was.vm.is_some(),
+        });
+        let hit: Vec<Guid> = changed.filter_map(|(was, _)| was.vm).collect();
+        let now = self.now();
+        self.touched.extend(hit.iter().map(|vm| (*vm, now)));
+        if let Some(call) = self.calls.last_mut() {
+            call.took = true;
+            call.hit = hit.into_iter().map(|vm| Key::new(vm.to_string())).collect();
+        }
+    }
+
+    /// Planted: a machine that nobody named is taken along.
+    fn neighbour(&self, targets: &[Target]) -> Option<Target> {
+        if self.slip != Slip::TakesNeighbour {
+            return None;
+        }
+        let first = targets.first()?;
+        let named = |id: &str| targets.iter().any(|target| target.id.as_str() == id);
+        let truth = self.world.truth(self.set)?;
+        let other = truth.instances.iter().find(|instance| !named(&instance.id.0))?;
+        Some(Target { id: crate::model::ids::InstanceId::new(&*other.id.0), ..first.clone() })
+    }
+
+    fn slipped(&self, targets: &[Target]) -> Vec<InstanceId> {
+        ids(targets)
+            .into_iter()
+            .chain(self.neighbour(targets).map(|t| InstanceId::from(t.id.as_str())))
+            .collect()
+    }
+
+    fn standing(&self, targets: &[Target]) -> Vec<Standing> {
+        let of = |target: &Target| {
+            let found = self.world.true_instance(self.set, &InstanceId::from(target.id.as_str()));
+            let deleting = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Deleting);
+            let changing = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Updating);
+            let vm = found.map(|instance| instance.vm);
+            Standing { vm, deleting, changing }
+        };
+        targets.iter().map(of).collect()
+    }
+
+    fn poll(&mut self, operation: &Operation) -> Poll {
+        let Ok(op) = operation.address().parse::<Guid>() else { return Poll::Lost };
+        let said = self.world.operation(op);
+        self.pass_call();
+        let now = self.now();
+        let view = match said {
+            Ok(view) => view,
+            Err(failure) => {
+                let refused = classify(&failure, now);
+                return match refused {
+                    Some(refused) if refused.refusal == Refusal::Gone => Poll::Lost,
+                    Some(refused) => Poll::Running { retry_at: refused.retry_at },
+                    None => Poll::Running { retry_at: None },
+                };
+            }
+        };
+        let later = |wait: u32| -> Time { now.plus(Span::seconds(wait.into())) };
+        match view.status {
+            OpStatus::InProgress => Poll::Running { retry_at: view.retry_after.map(later) },
+            OpStatus::Succeeded => Poll::Done,
+            OpStatus::Failed(failure) | OpStatus::Canceled(failure) => {
+                let zone_of =
+                    |id: &InstanceId| self.world.true_instance(self.set, id).and_then(|i| i.zone);
+                of_operation(&failure, zone_of).map_or(Poll::Done, Poll::Failed)
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Standing {
+    vm: Option<Guid>,
+    deleting: bool,
+    changing: bool,
+}

@@ -1,0 +1,296 @@
+//! A made-up Kubernetes: nodes that come and go with their machines, pods that live on them, and drains.
+//!
+//! A drain cordons, then waits until every pod may leave; a pod that may not (its budget is spent) blocks it until the
+//! ladder gives up. Pods that leave are placed at once on the emptiest node that takes any. All times are drawn per node,
+//! so two rehearsals of one seed differ only in what is asked of them.
+
+use std::collections::BTreeMap;
+
+use crate::ambient::Dice;
+use crate::model::ids::NodeName;
+use crate::world::{Event, Guid, InstanceId, MINUTE, Ms, SECOND, What};
+
+/// How busy and how stubborn a cluster is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClusterSpec {
+    pub pods_per_node: u32,
+    /// Median and σ of the logarithm of how long a drain takes, in seconds.
+    pub drain_seconds: f64,
+    pub drain_sigma: f64,
+    /// Share of drains that meet a budget which allows nothing.
+    pub blocked: f64,
+    /// How long such a budget allows nothing.
+    pub blocked_for: Ms,
+    /// The ladder gives up after this.
+    pub deadline: Ms,
+    /// Share of the first hours in which the cluster does not answer.
+    pub outages: f64,
+}
+
+impl Default for ClusterSpec {
+    fn default() -> Self {
+        Self {
+            pods_per_node: 8,
+            drain_seconds: 40.0,
+            drain_sigma: 0.6,
+            blocked: 0.0,
+            blocked_for: 30 * MINUTE,
+            deadline: 15 * MINUTE,
+            outages: 0.0,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub ready: bool,
+    pub since: Ms,
+    pub pods: Vec<u32>,
+    cordon: Option<Cordon>,
+    drain: Option<Evicting>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cordon {
+    Ours,
+    /// Somebody else's: never lifted by us.
+    Theirs,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Evicting {
+    ends: Ms,
+    /// Until then a budget lets nothing go.
+    blocked_until: Option<Ms>,
+    gives_up: Ms,
+    ended: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Pod {
+    evicted: u32,
+    moved: u32,
+}
+
+/// How far a drain on a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Draining {
+    None,
+    Running { blocked: bool },
+    Done,
+    GaveUp,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Cluster {
+    spec: ClusterSpec,
+    dice: Dice,
+    nodes: BTreeMap<Guid, Node>,
+    pods: Vec<Pod>,
+    /// Pods for which no node has room.
+    homeless: Vec<u32>,
+    /// When drains end.
+    ends: std::collections::BTreeSet<(Ms, Guid)>,
+    /// Calm from then on: no budget blocks and the cluster answers.
+    calm_from: Ms,
+    /// Cordons of ours put on and lifted, and (without a word) drains that ended.
+    news: Vec<(Ms, Guid, Option<bool>)>,
+}
+
+impl Cluster {
+    pub fn new(spec: ClusterSpec, machines: u32, dice: Dice, calm_from: Ms) -> Self {
+        let pods = machines.saturating_mul(spec.pods_per_node);
+        Self {
+            spec,
+            dice,
+            nodes: BTreeMap::new(),
+            pods: vec![Pod::default(); pods as usize],
+            homeless: (0..pods).collect(),
+            ends: std::collections::BTreeSet::new(),
+            calm_from,
+            news: Vec::new(),
+        }
+    }
+
+    pub fn node_name(vm: Guid) -> NodeName {
+        NodeName::new(format!("node-{vm}"))
+    }
+
+    pub fn node(&self, vm: Guid) -> Option<Node> {
+        self.nodes.get(&vm).cloned()
+    }
+
+    /// In an outage nobody can ask it; minutes are drawn, so that a repeat within one gets the same answer.
+    pub fn answers(&self, now: Ms) -> bool {
+        if now >= self.calm_from || self.spec.outages <= 0.0 {
+            return true;
+        }
+        let minute = now.div_euclid(MINUTE) as u64;
+        !self.dice.branch("outage").branch_number(minute).chance(self.spec.outages)
+    }
+
+    pub fn next_event(&self) -> Option<Ms> {
+        self.ends.first().map(|(at, _)| *at)
+    }
+
+    /// What happened since the last time this was asked.
+    pub fn take_news(&mut self) -> Vec<(Ms, Guid, Option<bool>)> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Moves of all pods, and the most evictions by us that one pod lived through.
+    pub fn moves(&self) -> (u64, u32) {
+        let moved = self.pods.iter().map(|pod| u64::from(pod.moved)).sum();
+        (moved, self.pods.iter().map(|pod| pod.evicted).max().unwrap_or(0))
+    }
+
+    /// What the cloud told, and what is due.
+    pub fn hear(&mut self, now: Ms, news: &[Event]) {
+        for event in news {
+            match &event.what {
+                What::InstanceReady { id, vm } => self.join(*vm, id, event.at),
+                What::InstanceSick { vm, .. } | What::InstanceStopped { vm, .. } => {
+                    self.turn(*vm, false, event.at);
+                }
+                What::InstanceChanging { vm, .. } => self.turn(*vm, false, event.at),
+                What::InstanceDeleting { vm, .. } => self.turn(*vm, false, event.at),
+                What::InstanceGone { vm, .. } => self.leave(*vm),
+                _ => {}
+            }
+        }
+        while let Some((at, vm)) = self.ends.first().copied().filter(|(at, _)| *at <= now) {
+            self.ends.remove(&(at, vm));
+            self.drain_ends(vm, at);
+        }
+    }
+
+    pub fn join(&mut self, vm: Guid, _id: &InstanceId, at: Ms) {
+        if self.nodes.contains_key(&vm) {
+            self.turn(vm, true, at);
+            return;
+        }
+        let node = Node { ready: true, since: at, pods: Vec::new(), cordon: None, drain: None };
+        self.nodes.insert(vm, node);
+        self.place_pods(at);
+    }
+
+    fn turn(&mut self, vm: Guid, ready: bool, at: Ms) {
+        if let Some(node) = self.nodes.get_mut(&vm)
+            && node.ready != ready
+        {
+            node.ready = ready;
+            node.since = at;
+            if ready {
+                self.place_pods(at);
+            }
+        }
+    }
+
+    fn leave(&mut self, vm: Guid) {
+        let Some(node) = self.nodes.remove(&vm) else { return };
+        if let Some(drain) = node.drain {
+            self.ends.remove(&(drain.ends, vm));
+        }
+        self.rehome(node.pods, false);
+    }
+
+    fn rehome(&mut self, pods: Vec<u32>, by_us: bool) {
+        for pod in &pods {
+            if let Some(pod) = self.pods.get_mut(*pod as usize) {
+                pod.moved += 1;
+                pod.evicted += u32::from(by_us);
+            }
+        }
+        self.homeless.extend(pods);
+        self.place_pods(0);
+    }
+
+    /// Each pod goes to the emptiest node that takes any; the first by name where several are.
+    pub fn place_pods(&mut self, _now: Ms) {
+        let mut room: std::collections::BTreeSet<(usize, Guid)> = self
+            .nodes
+            .iter()
+            .filter(|(_, node)| node.ready && node.cordon.is_none())
+            .map(|(vm, node)| (node.pods.len(), *vm))
+            .collect();
+        while let Some(pod) = self.homeless.pop() {
+            let Some((many, vm)) = room.pop_first() else {
+                self.homeless.push(pod);
+                return;
+            };
+            if let Some(node) = self.nodes.get_mut(&vm) {
+                node.pods.push(pod);
+            }
+            room.insert((many + 1, vm));
+        }
+    }
+
+    /// Cordon and begin to evict. Asked again, it goes on as it is. False: there is no node.
+    pub fn drain(&mut self, vm: Guid, now: Ms) -> bool {
+        let mut dice = self.dice.branch("drain").branch_number(vm.0 as u64);
+        let spec = self.spec;
+        let Some(node) = self.nodes.get_mut(&vm) else { return false };
+        if node.drain.is_some() {
+            return true;
+        }
+        node.cordon = node.cordon.or(Some(Cordon::Ours));
+        let takes = dice.log_normal(spec.drain_seconds, spec.drain_sigma) * SECOND as f64;
+        let until = now + spec.blocked_for;
+        let blocked = now < self.calm_from && dice.chance(spec.blocked);
+        let blocked_until = blocked.then(|| until.min(self.calm_from.max(now)));
+        let gives_up = now + spec.deadline;
+        let done = blocked_until.unwrap_or(now) + (takes as Ms).max(SECOND);
+        let ends = if node.ready { done.min(gives_up) } else { now + SECOND };
+        node.drain = Some(Evicting { ends, blocked_until, gives_up, ended: false });
+        self.ends.insert((ends, vm));
+        self.news.push((now, vm, Some(true)));
+        true
+    }
+
+    fn drain_ends(&mut self, vm: Guid, at: Ms) {
+        let Some(node) = self.nodes.get_mut(&vm) else { return };
+        let Some(drain) = node.drain.as_mut().filter(|drain| !drain.ended) else { return };
+        drain.ended = true;
+        self.news.push((at, vm, None));
+        if at >= drain.gives_up {
+            return;
+        }
+        let pods = std::mem::take(&mut node.pods);
+        self.rehome(pods, true);
+    }
+
+    /// A machine that is stopped or gone has nothing left to drain.
+    pub fn draining(&self, vm: Guid, now: Ms) -> Draining {
+        let Some(node) = self.nodes.get(&vm) else { return Draining::Done };
+        let Some(drain) = node.drain else { return Draining::None };
+        if !drain.ended {
+            let blocked = drain.blocked_until.is_some_and(|until| until > now);
+            return Draining::Running { blocked };
+        }
+        if drain.ends >= drain.gives_up && node.ready { Draining::GaveUp } else { Draining::Done }
+    }
+
+    /// Lift our own cordon, and end what goes on.
+    pub fn release(&mut self, vm: Guid, now: Ms) {
+        let Some(node) = self.nodes.get_mut(&vm) else { return };
+        if let Some(drain) = node.drain.take() {
+            self.ends.remove(&(drain.ends, vm));
+        }
+        if node.cordon == Some(Cordon::Ours) {
+            node.cordon = None;
+            self.news.push((now, vm, Some(false)));
+        }
+        self.place_pods(now);
+    }
+
+    /// Somebody else cordons a node.
+    pub fn cordoned_by_others(&mut self, vm: Guid) {
+        if let Some(node) = self.nodes.get_mut(&vm) {
+            node.cordon = Some(Cordon::Theirs);
+        }
+    }
+
+    pub fn is_cordoned_by_us(&self, vm: Guid) -> bool {
+        self.nodes.get(&vm).is_some_and(|node| node.cordon == Some(Cordon::Ours))
+    }
+}

@@ -1,0 +1,138 @@
+//! A disk that may be cut off: the durable store, and a power cut right before or right after one of its commits.
+//!
+//! What was not synced when the power went is lost, so a cut before a commit leaves nothing of it and a cut after it
+//! leaves all. Whoever asked hears a crash either way and must not go on: the process is dead from that moment.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::plant::Slip;
+use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, MemoryStore, Store, StoreError};
+use crate::model::ids::{Epoch, Key, PoolName};
+use crate::model::journal::Entry;
+use crate::model::plan::Ask;
+use crate::model::time::{Span, Time};
+
+/// Where the power goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cut {
+    /// The commit of this number (the first is 1) never reaches the disk.
+    Before(u64),
+    /// It reaches the disk, and nobody hears of it.
+    After(u64),
+}
+
+/// The words of a store whose machine lost its power.
+pub(super) const POWER: &str = "the power went";
+
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    store: MemoryStore,
+    commits: AtomicU64,
+    cuts: Vec<Cut>,
+    /// Since the power went, until the machine starts again.
+    dead: AtomicBool,
+    slip: Slip,
+    /// The epoch of the last lease.
+    epoch: AtomicU64,
+    /// Every entry that reached the disk, in the order of writing, as it stands.
+    entries: Mutex<Vec<Entry>>,
+}
+
+impl Disk {
+    pub fn new(cuts: Vec<Cut>, slip: Slip) -> Self {
+        Self { cuts, slip, ..Self::default() }
+    }
+
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    /// The machine starts again, with what is on the disk.
+    pub fn start(&self) {
+        self.dead.store(false, Ordering::Relaxed);
+    }
+
+    pub fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store checked that every move is legal.
+    fn keep(&self, commit: &Commit) {
+        let mut entries = self.entries();
+        entries.extend(commit.written.iter().cloned());
+        for moved in &commit.moved {
+            if let Some(entry) = entries.iter_mut().rev().find(|entry| entry.id == moved.id) {
+                let _legal = entry.apply(moved.event.clone(), moved.at);
+            }
+        }
+    }
+
+    fn alive(&self) -> Result<(), StoreError> {
+        if self.is_dead() { Err(StoreError::Unavailable(POWER.into())) } else { Ok(()) }
+    }
+
+    fn die(&self) -> StoreError {
+        self.dead.store(true, Ordering::Relaxed);
+        StoreError::Unavailable(POWER.into())
+    }
+}
+
+impl Store for Disk {
+    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+        self.alive()?;
+        self.store.load(pool).await
+    }
+
+    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+        self.alive()?;
+        self.store.doors(pool).await
+    }
+
+    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+        self.alive()?;
+        self.store.history(pool, last).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.alive()?;
+        let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.cuts.contains(&Cut::Before(number)) {
+            return Err(self.die());
+        }
+        let done = if self.slip == Slip::OldLease {
+            let epoch = Epoch(self.epoch.load(Ordering::Relaxed));
+            self.store.commit(&Commit { epoch, ..commit.clone() }).await
+        } else {
+            self.store.commit(commit).await
+        };
+        if done.is_ok() {
+            self.keep(commit);
+        }
+        if self.cuts.contains(&Cut::After(number)) {
+            return Err(self.die());
+        }
+        done
+    }
+
+    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+        self.alive()?;
+        self.store.ask(pool, ask).await
+    }
+
+    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+        self.alive()?;
+        self.store.mark(pool, machine, mark).await
+    }
+
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        self.alive()?;
+        let lease = self.store.acquire(holder, now, ttl).await?;
+        self.epoch.store(lease.epoch.0, Ordering::Relaxed);
+        Ok(lease)
+    }
+}

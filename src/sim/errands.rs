@@ -1,0 +1,133 @@
+//! What people do in a rehearsal, carried out through the doors they would use.
+
+use super::people::Act;
+use super::run::{Run, now_or_never};
+use super::scenario::{Wish, changed, with_image};
+use crate::memory::{Mark, Store};
+use crate::model::ids::{AskId, InstanceId, Key};
+use crate::model::machine::{DeleteRequest, MachineHold};
+use crate::model::plan::{Ask, AskVerb};
+use crate::world::{self, Deed, Guid, Native, Protection, Which};
+
+impl Run<'_> {
+    /// What is due of what people were going to do.
+    pub(super) fn people_act(&mut self) {
+        let now = self.now();
+        while let Some((_, wish)) = self.wishes.pop_if(|(at, _)| *at <= now) {
+            let told = self.wish(wish);
+            self.story.tell(now, self.scenario.start, &told);
+            self.wake_for_person(now);
+        }
+    }
+
+    fn wish(&mut self, wish: Wish) -> String {
+        match wish {
+            Wish::Ask(verb) => self.ask(verb),
+            Wish::Delete { nth, request } => {
+                let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
+                self.mark(&key, &Mark::Delete(Some(request)));
+                format!("an operator asks for m{id} to go")
+            }
+            Wish::Hold { nth, held } => {
+                let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
+                let hold = held.then(|| MachineHold { by: "ann".into(), why: "looks".into() });
+                self.mark(&key, &Mark::Hold(hold));
+                format!("an operator {} m{id}", if held { "holds" } else { "lets go of" })
+            }
+            Wish::Count(count) => {
+                self.policy = changed(&self.policy, |draft| draft.count = count);
+                format!("the pool file says {count} machines")
+            }
+            Wish::Image(image) => {
+                self.policy = with_image(&self.policy, &image);
+                format!("the pool file says image {image}")
+            }
+            Wish::Gate(verdict) => {
+                self.house.facts.turn_gate(verdict);
+                format!("the gates say {verdict:?}")
+            }
+            Wish::Upgrade => {
+                self.house.stage.lock().scheme += 1;
+                let now = self.now();
+                self.start_again(now);
+                "a newer version of the program starts; it computes fingerprints another way"
+                    .to_owned()
+            }
+            Wish::Cordon { nth } => {
+                let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
+                let mut stage = self.house.stage.lock();
+                if let (Some(cluster), Ok(vm)) = (&mut stage.cluster, key.as_str().parse::<Guid>())
+                {
+                    cluster.cordoned_by_others(vm);
+                }
+                format!("somebody cordons m{id}")
+            }
+        }
+    }
+
+    fn ask(&mut self, verb: AskVerb) -> String {
+        self.next_ask += 1;
+        let told = format!("an operator asks: {}", verb.name());
+        let at = self.now();
+        let id = AskId::new(format!("ask-{}", self.next_ask));
+        let ask = Ask { id, verb, by: "ann".into(), why: "rehearsal".into(), at };
+        let pool = self.policy.name.clone();
+        let _a_dead_disk_hears_nothing = now_or_never(self.house.disk.ask(&pool, &ask));
+        told
+    }
+
+    fn mark(&mut self, key: &Key, mark: &Mark) {
+        let pool = self.policy.name.clone();
+        let _a_dead_disk_hears_nothing = now_or_never(self.house.disk.mark(&pool, key, mark));
+    }
+
+    /// The machine at this place of the records, round and round.
+    fn nth(&self, nth: u32) -> Option<(InstanceId, Key)> {
+        let machines = &self.process.remembered()?.machines;
+        let at = nth as usize % machines.len().max(1);
+        machines.get(at).map(|machine| (machine.id.clone(), machine.key()))
+    }
+
+    fn keys(&self, ids: &[InstanceId]) -> Vec<Key> {
+        let machines = self.process.remembered().map(|image| &image.machines[..]);
+        let all = machines.unwrap_or_default().iter();
+        all.filter(|machine| ids.contains(&machine.id)).map(|machine| machine.key()).collect()
+    }
+
+    /// Do what a hold asked for.
+    pub(super) fn do_for_hold(&mut self, act: Act) {
+        let told = match act {
+            Act::Ask(verb) => self.ask(verb),
+            Act::Delete(ids) => {
+                let request = DeleteRequest { by: "ann".into(), why: "asked".into(), now: false };
+                for key in self.keys(&ids) {
+                    self.mark(&key, &Mark::Delete(Some(request.clone())));
+                }
+                format!("the operator marks {} machines for deletion", ids.len())
+            }
+            Act::Free(ids) => {
+                for key in self.keys(&ids) {
+                    self.mark(&key, &Mark::Hold(None));
+                }
+                let mut stage = self.house.stage.lock();
+                let set = stage.set;
+                for id in &ids {
+                    let which = Which::Id(world::InstanceId::from(id.as_str()));
+                    stage.world.happens(set, Deed::Protect(which, Protection::default()));
+                }
+                stage.hear();
+                format!("the operator frees {} machines", ids.len())
+            }
+            Act::SwitchOff => {
+                let mut stage = self.house.stage.lock();
+                let set = stage.set;
+                stage.world.happens(set, Deed::SetNative(Native::default()));
+                stage.hear();
+                "the operator switches the cloud's own features off".to_owned()
+            }
+        };
+        let now = self.now();
+        self.story.tell(now, self.scenario.start, &told);
+        self.wake_for_person(now);
+    }
+}

@@ -1,0 +1,240 @@
+//! The made-up cloud as an adapter reads it: one GET of the set and the pages of one listing, and no more than they show.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::cluster::Cluster;
+use super::refuse::classify;
+use super::stage::{Shared, Showed, Stage};
+use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
+use crate::model::inventory::{
+    Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
+};
+use crate::model::journal::Refusal;
+use crate::model::machine::{Condition, Evidence, Protection};
+use crate::model::time::Time;
+use crate::observe::{ReadCloud, ReadFailed};
+use crate::world::{self, Failure, Health, InstanceView, Model, Power, Provisioning, SetView};
+
+impl ReadCloud for Shared {
+    async fn list(&self, _set: &ScaleSetId) -> Result<Inventory, ReadFailed> {
+        self.lock().look()
+    }
+}
+
+impl Stage {
+    fn look(&mut self) -> Result<Inventory, ReadFailed> {
+        let began = self.now();
+        let set = self.world.get_set(self.set);
+        self.pass_call();
+        let set = set.map_err(|failure| self.nothing_seen(&failure))?;
+        let (views, cut) = self.list()?;
+        let mut gaps: Vec<Gap> = Vec::new();
+        gaps.extend(
+            cut.as_ref().map(|why| Gap { what: "listing".into(), why: why.to_string().into() }),
+        );
+        let blind = self.cluster.as_ref().is_some_and(|cluster| !cluster.answers(self.now_ms()));
+        if blind {
+            gaps.push(Gap { what: "nodes".into(), why: "the cluster did not answer".into() });
+        }
+        let mut prints = Prints { scheme: self.scheme, known: Vec::new() };
+        let instances: Vec<Instance> =
+            views.iter().map(|view| self.instance(view, &set, blind, &mut prints)).collect();
+        let conditions = instances.iter().map(|row| (row.condition, row.since)).collect();
+        self.showed = Showed { items: views, conditions };
+        let set = self.set_seen(&set, began, cut.is_none());
+        Ok(Inventory { set, instances, gaps })
+    }
+
+    fn now_ms(&self) -> world::Ms {
+        self.world.now()
+    }
+
+    fn nothing_seen(&self, failure: &Failure) -> ReadFailed {
+        let refused = classify(failure, self.now());
+        ReadFailed {
+            refusal: refused.as_ref().map_or(Refusal::Unclear, |refused| refused.refusal),
+            retry_at: refused.and_then(|refused| refused.retry_at),
+            say: failure.to_string().into(),
+        }
+    }
+
+    /// All pages that could be had, and what kept the rest away.
+    fn list(&mut self) -> Result<(Vec<InstanceView>, Option<Failure>), ReadFailed> {
+        let page = self.world.list_page(self.set, None);
+        self.pass_call();
+        let mut page = page.map_err(|failure| self.nothing_seen(&failure))?;
+        let mut views = std::mem::take(&mut page.items);
+        let mut pages = 1;
+        self.pace_listings(pages);
+        while let Some(token) = page.next {
+            let next = self.world.list_page(self.set, Some(token));
+            self.pass_call();
+            match next {
+                Ok(next) => page = next,
+                Err(why) => return Ok((views, Some(why))),
+            }
+            views.append(&mut page.items);
+            pages += 1;
+            self.pace_listings(pages);
+        }
+        Ok((views, None))
+    }
+
+    fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetSeen {
+        let tags = set.model.tags.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into()));
+        SetSeen {
+            revision: fingerprint(self.scheme, &set.model),
+            capacity: set.capacity,
+            etag: self.adapter.shows_etag.then(|| Etag::new(&*set.etag.0)),
+            orchestration: match set.orchestration {
+                world::Orchestration::Uniform => Orchestration::Uniform,
+                world::Orchestration::Flexible => Orchestration::Flexible,
+            },
+            zones: set.zones.iter().map(|zone| Zone::new(zone.to_string())).collect(),
+            read_at: began,
+            complete,
+            busy: None,
+            natives: natives(&set.native),
+            vm_size: Some(set.model.vm_size.as_str().into()),
+            model: Some(ModelFields {
+                image: Some(set.model.image.as_str().into()),
+                vm_size: Some(set.model.vm_size.as_str().into()),
+                tags: tags.collect::<BTreeMap<_, _>>(),
+            }),
+        }
+    }
+
+    fn instance(
+        &self,
+        view: &InstanceView,
+        set: &SetView,
+        blind: bool,
+        prints: &mut Prints,
+    ) -> Instance {
+        let node = self.cluster.as_ref().map(|cluster| cluster.node(view.vm));
+        let (condition, since) = match &node {
+            Some(_) if blind && !is_settled(view) => (Condition::Unknown, None),
+            Some(node) => with_node(view, node.as_ref().map(|node| (node.ready, node.since))),
+            None => without_node(view),
+        };
+        let (revision, evidence) = match view.latest_model_applied {
+            Some(latest) if !self.adapter.shows_models => {
+                let revision = if latest { prints.of(&set.model) } else { Revision::new("v1:?") };
+                (revision, Evidence::Advisory)
+            }
+            _ => (prints.of(&view.installed), Evidence::Model),
+        };
+        let protection = match view.protection {
+            Some(world::Protection { set_actions: true, .. }) => Protection::All,
+            Some(world::Protection { scale_in: true, .. }) => Protection::ScaleIn,
+            _ => Protection::None,
+        };
+        let node = node.flatten().filter(|_| !blind);
+        Instance {
+            id: InstanceId::new(&*view.id.0),
+            vm: Some(VmId::new(view.vm.to_string())),
+            zone: view.zone.map(|zone| Zone::new(zone.to_string())),
+            created: Time::from_millis(view.created),
+            imaged: None,
+            revision: Some(revision),
+            evidence,
+            condition,
+            since,
+            protection,
+            workloads: node.as_ref().map_or(0, |node| node.pods.len() as u32),
+            node: node.map(|_| Cluster::node_name(view.vm)),
+        }
+    }
+}
+
+/// Fingerprints of one look: machines share a handful of models.
+#[derive(Debug)]
+struct Prints {
+    scheme: u32,
+    known: Vec<(Arc<Model>, Revision)>,
+}
+
+impl Prints {
+    fn of(&mut self, model: &Arc<Model>) -> Revision {
+        let known = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, model));
+        known.map(|(_, print)| print.clone()).unwrap_or_else(|| {
+            let print = fingerprint(self.scheme, model);
+            self.known.push((Arc::clone(model), print.clone()));
+            print
+        })
+    }
+}
+
+/// Of what the cloud shows of a model: custom data is never among it.
+pub(super) fn fingerprint(scheme: u32, model: &Model) -> Revision {
+    let shown = Model { custom_data: String::new(), ..model.clone() };
+    let print = shown.print();
+    match scheme {
+        1 => Revision::new(format!("v1:{print}")),
+        // Nothing of the old way of computing can be recognized in the new one.
+        scheme => {
+            let print: String = print.chars().rev().collect();
+            Revision::new(format!("v{scheme}:{print}"))
+        }
+    }
+}
+
+fn natives(native: &world::Native) -> Vec<Native> {
+    let upgrades = native.upgrade != world::UpgradeMode::Manual;
+    [
+        (upgrades, Native::RollingUpgrade),
+        (native.auto_os_upgrade, Native::AutoOsUpgrade),
+        (native.repairs.is_some(), Native::AutomaticRepairs),
+        (native.autoscale.is_some(), Native::Autoscale),
+        (native.overprovision, Native::Overprovision),
+    ]
+    .into_iter()
+    .filter_map(|(on, native)| on.then_some(native))
+    .collect()
+}
+
+/// The cloud alone says enough.
+fn is_settled(view: &InstanceView) -> bool {
+    view.provisioning == Provisioning::Deleting || is_stopped(view) || comes_up(view)
+}
+
+fn is_stopped(view: &InstanceView) -> bool {
+    use Power::{Deallocated, Deallocating, Stopped, Stopping};
+    matches!(view.power, Stopped | Stopping | Deallocated | Deallocating)
+}
+
+fn comes_up(view: &InstanceView) -> bool {
+    view.provisioning == Provisioning::Creating || view.power == Power::Starting
+}
+
+fn with_node(view: &InstanceView, node: Option<(bool, i64)>) -> (Condition, Option<Time>) {
+    let at = |since| Some(Time::from_millis(since));
+    match node {
+        _ if view.provisioning == Provisioning::Deleting => (Condition::Deleting, None),
+        _ if is_stopped(view) => (Condition::Stopped, None),
+        Some((true, since)) => (Condition::Ready, at(since)),
+        _ if matches!(view.provisioning, Provisioning::Failed(_)) => (Condition::Failed, None),
+        Some((false, since)) => (Condition::Unready, at(since)),
+        None => (Condition::Provisioning, None),
+    }
+}
+
+fn without_node(view: &InstanceView) -> (Condition, Option<Time>) {
+    let since = view.health_since.map(Time::from_millis);
+    let serves = view.health == Some(Health::Healthy);
+    match view.provisioning {
+        Provisioning::Deleting => (Condition::Deleting, None),
+        _ if is_stopped(view) => (Condition::Stopped, None),
+        _ if serves => (Condition::Ready, since),
+        Provisioning::Failed(_) => (Condition::Failed, None),
+        _ if comes_up(view) => (Condition::Provisioning, None),
+        Provisioning::Creating | Provisioning::Updating => (Condition::Provisioning, None),
+        Provisioning::Succeeded => match view.health {
+            // No health is shown: what runs is taken to serve.
+            None if view.power == Power::Running => (Condition::Ready, None),
+            None | Some(Health::Initializing) => (Condition::Provisioning, None),
+            Some(_) => (Condition::Unready, since),
+        },
+    }
+}

@@ -1,0 +1,475 @@
+//! One rehearsal, from its start to its end: events wake the pool, turns are made, people act, the power goes, and the
+//! judge looks on after every turn.
+
+use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
+
+use super::cluster::Cluster;
+use super::disk::Disk;
+use super::house::{House, Measured};
+use super::outcome::{Breach, End, Outcome};
+use super::people::{Operator, deed};
+use super::plant::{Plant, Slip};
+use super::scenario::{LONGEST, MOST_TURNS, Scenario, Wish};
+use super::stage::{Shared, Stage};
+use super::story::Story;
+use super::timeline::Recorder;
+use super::truth::{self, Turn};
+use super::watch::{Decision, Watching};
+use crate::ambient::{Clock, Dice};
+use crate::judge::history::Past;
+use crate::memory::{Lease, Store, StoreError};
+use crate::model::budget::Hold;
+use crate::model::journal::Entry;
+use crate::model::policy::Policy;
+use crate::model::time::{Span, Time};
+use crate::reconcile::{PoolTurn, TurnError, TurnReport};
+use crate::wake::{Wake, Why};
+use crate::world::{self, Deed, What};
+
+/// A life of the process leads for this long and asks for more in each turn.
+// 2 min: longer than the slowest turn, short enough that a crash stops the pool only for moments.
+const LEASE: Span = Span::minutes(2);
+
+/// A process that lost its power comes up after this.
+const STARTS_AFTER: Span = Span::seconds(5);
+
+/// A hold that names a verb and that nothing has moved for this long is waiting for a person.
+// 90 min: longer than every back-off and deadline of the defaults.
+const WAITS_FOR_GOOD: Span = Span::minutes(90);
+
+/// A future was not ready when it was polled: somebody waits where nobody may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a future of the loop was not ready: somebody waits where nobody may")]
+pub(super) struct NotReady;
+
+pub(super) fn now_or_never<F: Future>(future: F) -> Result<F::Output, NotReady> {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Ok(output),
+        Poll::Pending => Err(NotReady),
+    }
+}
+
+/// Rehearse it.
+pub fn run(scenario: &Scenario) -> Outcome {
+    run_planted(scenario, Plant::default())
+}
+
+/// Rehearse it with a fault planted into the loop.
+pub fn run_planted(scenario: &Scenario, plant: Plant) -> Outcome {
+    let mut run = Run::new(scenario, plant);
+    let end = run.to_the_end();
+    run.outcome(end)
+}
+
+pub(super) struct Run<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) house: House,
+    pub(super) policy: Policy,
+    pub(super) process: PoolTurn,
+    life: u32,
+    lease: Option<Lease>,
+    wake: Wake,
+    /// No turn before this time: the cloud answers no more listings, or another life leads.
+    paced: Time,
+    first_lease: Option<Lease>,
+    pub(super) wishes: Vec<(Time, Wish)>,
+    pub(super) next_ask: u32,
+    asked: u64,
+    turns: u32,
+    crashes: u32,
+    past: Past,
+    operator: Operator,
+    pub(super) story: Story,
+    recorder: Recorder,
+    breaches: Vec<Breach>,
+    storms: bool,
+    settled: u32,
+    idle_since: Option<Time>,
+}
+
+/// What one turn was, to the rehearsal.
+enum Made {
+    Turn(Box<TurnReport>, Option<Box<Decision>>),
+    Nothing,
+}
+
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, plant: Plant) -> Self {
+        let start = scenario.start;
+        let mut stage = set_up(scenario);
+        stage.slip = plant.slip;
+        let recorder = Recorder::new(&stage, scenario.policy.rollout.min_ready.millis());
+        let stage = Shared::new(stage);
+        let house = House {
+            facts: Measured::new(stage.clone(), &scenario.policy),
+            disk: Disk::new(scenario.cuts.clone(), plant.slip),
+            decide: Watching::new(stage.clone(), plant),
+            stage,
+        };
+        let mut wishes: Vec<(Time, Wish)> =
+            scenario.wishes.iter().map(|(at, wish)| (start.plus(*at), wish.clone())).collect();
+        wishes.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        Self {
+            scenario,
+            house,
+            policy: scenario.policy.clone(),
+            process: PoolTurn::new(scenario.policy.name.clone(), scenario.seed),
+            life: 1,
+            lease: None,
+            wake: first_wake(scenario, 1),
+            paced: start,
+            first_lease: None,
+            wishes,
+            next_ask: 0,
+            asked: 0,
+            turns: 0,
+            crashes: 0,
+            past: Past::default(),
+            operator: Operator::default(),
+            story: Story::default(),
+            recorder,
+            breaches: Vec::new(),
+            storms: !scenario.faults.is_calm(),
+            settled: 0,
+            idle_since: None,
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.house.stage.now()
+    }
+
+    fn to_the_end(&mut self) -> End {
+        let last = self.scenario.start.plus(LONGEST);
+        loop {
+            self.wait(last);
+            let now = self.now();
+            if now >= last || self.turns >= MOST_TURNS {
+                let why = format!("{} turns until {now}", self.turns);
+                return End::NotSettled { why: why.into() };
+            }
+            self.hear();
+            self.people_act();
+            if self.paced > now || self.wake.next(now).is_none() {
+                continue;
+            }
+            match self.turn() {
+                Err(NotReady) => return End::NotSettled { why: NotReady.to_string().into() },
+                Ok(Made::Nothing) => {}
+                Ok(Made::Turn(report, decision)) => {
+                    if let Some(end) = self.after_turn(&report, decision.as_deref()) {
+                        return end;
+                    }
+                    if let Some(decision) = decision {
+                        self.house.decide.give_back(decision.journal);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Until the next moment at which anything may happen.
+    fn wait(&mut self, last: Time) {
+        let mut stage = self.house.stage.lock();
+        let event = stage.next_event().map_or(last, Time::from_millis);
+        let wish = self.wishes.last().map_or(last, |(at, _)| *at);
+        let calm = if self.storms { self.scenario.calm_from() } else { last };
+        let due = self.wake.next_at().map_or(last, |at| at.max(self.paced));
+        let next = event.min(wish).min(calm).min(due).min(last);
+        stage.advance_to(next.millis());
+        if self.storms && stage.now() >= self.scenario.calm_from() {
+            self.storms = false;
+            let set = stage.set;
+            calm_down(&mut stage.world, set);
+            stage.hear();
+        }
+    }
+
+    /// What happened wakes the pool; all that comes within the window is done by one turn.
+    fn hear(&mut self) {
+        let mut stage = self.house.stage.lock();
+        let news = std::mem::take(&mut stage.events);
+        let drains = stage.cluster.as_mut().map(Cluster::take_news).unwrap_or_default();
+        self.recorder.hear(&stage, &news);
+        drop(stage);
+        for event in &news {
+            self.story.deed(self.scenario.start, event);
+            if wakes(&event.what) {
+                self.wake(Time::from_millis(event.at));
+            }
+        }
+        for (at, vm, begins) in drains {
+            match begins {
+                Some(begins) => self.recorder.drains(vm, at, begins),
+                None => self.wake(Time::from_millis(at)),
+            }
+        }
+    }
+
+    pub(super) fn wake(&mut self, at: Time) {
+        self.asked += 1;
+        self.wake.ask(&self.policy.name, Why::News(self.policy.rollout.coalesce), at);
+    }
+
+    /// A person waits for the answer.
+    pub(super) fn wake_for_person(&mut self, at: Time) {
+        self.asked += 1;
+        self.wake.ask(&self.policy.name, Why::Operator, at);
+    }
+
+    fn turn(&mut self) -> Result<Made, NotReady> {
+        let Some(mut lease) = self.lead()? else { return Ok(Made::Nothing) };
+        let first = self.first_lease.get_or_insert_with(|| lease.clone());
+        if self.house.stage.lock().slip == Slip::OldLease && self.turns % 2 == 1 {
+            lease.clone_from(first);
+        }
+        self.turns += 1;
+        let commits = self.house.disk.commits();
+        let done = now_or_never(self.process.turn(&self.house, &self.policy, &lease))?;
+        let decision = self.house.decide.take();
+        let stored = self.house.disk.commits() - commits;
+        let now = self.now();
+        self.paced = Time::from_millis(self.house.stage.lock().listing_from);
+        let frozen = matches!(&done, Ok(report) if report.frozen.is_some());
+        if let Some(decision) = decision.as_ref().filter(|_| !frozen) {
+            self.judge(decision, &lease, stored as u32);
+        }
+        self.house.stage.lock().calls.clear();
+        match done {
+            Ok(report) => {
+                self.wake.done(&self.policy.name, report.again);
+                Ok(Made::Turn(Box::new(report), decision.map(Box::new)))
+            }
+            Err(error) => {
+                self.failed(&error, now);
+                Ok(Made::Nothing)
+            }
+        }
+    }
+
+    /// The lease of this life, kept longer.
+    fn lead(&mut self) -> Result<Option<Lease>, NotReady> {
+        let now = self.now();
+        let holder = format!("life-{}", self.life);
+        match now_or_never(self.house.disk.acquire(&holder, now, LEASE))? {
+            Ok(lease) => {
+                self.lease = Some(lease.clone());
+                Ok(Some(lease))
+            }
+            Err(StoreError::Held { until, .. }) => {
+                self.paced = until;
+                self.wake.done(&self.policy.name, until);
+                Ok(None)
+            }
+            Err(_) => {
+                self.restart(now);
+                Ok(None)
+            }
+        }
+    }
+
+    fn failed(&mut self, error: &TurnError, now: Time) {
+        if self.house.disk.is_dead() || error.is_deposed() {
+            self.restart(now);
+            return;
+        }
+        self.wake.failed(&self.policy.name, now, error.retry_at());
+    }
+
+    /// All that was only in memory is gone; what is on the disk, and the world, are as they were.
+    fn restart(&mut self, now: Time) {
+        self.start_again(now);
+        let story = "the power goes; the process starts again";
+        self.story.tell(now, self.scenario.start, story);
+    }
+
+    pub(super) fn start_again(&mut self, now: Time) {
+        self.crashes += 1;
+        self.life += 1;
+        self.lease = None;
+        self.house.disk.start();
+        self.process = PoolTurn::new(self.policy.name.clone(), self.scenario.seed);
+        self.wake = first_wake(self.scenario, self.life);
+        self.paced = now.plus(STARTS_AFTER);
+        let story = "the power goes; the process starts again";
+        self.story.tell(now, self.scenario.start, story);
+    }
+
+    fn judge(&mut self, decision: &Decision, lease: &Lease, stored: u32) {
+        let calm = self.is_calm();
+        let mut stage = self.house.stage.lock();
+        let turn = Turn { lease, stored, calm };
+        let disk = &self.house.disk;
+        let notes = truth::judge(decision, &self.policy, &mut stage, disk, turn, &mut self.past);
+        drop(stage);
+        for note in notes {
+            self.breach(decision.now, note.law, false, note.say);
+        }
+    }
+
+    fn breach(&mut self, at: Time, law: u8, before: bool, say: Box<str>) {
+        let line = format!("LAW {law} broken: {say}");
+        self.story.tell(at, self.scenario.start, &line);
+        self.breaches.push(Breach { at, turn: self.turns, law, before, say });
+    }
+
+    fn is_calm(&self) -> bool {
+        !self.storms && self.wishes.is_empty() && self.deeds_done()
+    }
+
+    fn deeds_done(&self) -> bool {
+        let last = self.scenario.deeds.iter().map(|(at, _)| *at).max().unwrap_or(Span::ZERO);
+        self.now() > self.scenario.start.plus(last)
+    }
+
+    /// Tell it, let the operator read it, and see whether it is over.
+    fn after_turn(&mut self, report: &TurnReport, decision: Option<&Decision>) -> Option<End> {
+        for note in &report.notes {
+            self.breach(report.at, note.law, true, note.say.clone());
+        }
+        if report.planned.is_none() {
+            let say = report.frozen.as_ref().map(|hold| hold.say.clone()).unwrap_or_default();
+            self.breach(report.at, 0, true, say);
+        }
+        self.story.turn(self.turns, self.scenario.start, report);
+        if !self.breaches.is_empty() {
+            return Some(End::Broken);
+        }
+        if !self.is_calm() {
+            (self.settled, self.idle_since) = (0, None);
+            return None;
+        }
+        let planned = report.planned.as_ref()?;
+        if self.scenario.operator {
+            for act in self.operator.read(&planned.report.holds, report.at) {
+                self.do_for_hold(act);
+            }
+        }
+        self.is_over(report, decision?)
+    }
+
+    fn is_over(&mut self, report: &TurnReport, decision: &Decision) -> Option<End> {
+        let planned = report.planned.as_ref()?;
+        let (state, phase) = (&planned.state, planned.report.rollout.phase);
+        let open = self
+            .process
+            .remembered()
+            .is_none_or(|image| image.journal.open().iter().any(|entry| !Entry::is_ended(entry)));
+        let goes_on = open || !planned.actions.is_empty();
+        let case = crate::judge::Case {
+            now: decision.now,
+            policy: &self.policy,
+            set: &decision.set,
+            machines: &decision.machines,
+            journal: &decision.journal,
+            planned: &decision.planned,
+            before: decision.before.as_ref(),
+            facts: &decision.facts,
+        };
+        let asks_person = planned.report.holds.iter().find(|hold| deed(hold).is_some());
+        if state.rollout.is_none() && !goes_on && crate::judge::at_goal(&case) {
+            self.settled += 1;
+            if self.settled > self.scenario.linger && report.at >= self.scenario.calm_from() {
+                return Some(End::Ended(phase));
+            }
+            return None;
+        }
+        self.settled = 0;
+        if goes_on {
+            self.idle_since = None;
+            return None;
+        }
+        let since = *self.idle_since.get_or_insert(report.at);
+        let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
+        Some(End::Waits { verb: deed(hold)?, hold: hold.reason.code() })
+    }
+
+    fn waits_for_good(&self, hold: &Hold, since: Time, now: Time) -> bool {
+        let long = now.since(since) >= WAITS_FOR_GOOD;
+        long && (!self.scenario.operator || self.operator.gave_up(hold.reason))
+    }
+
+    fn outcome(mut self, end: End) -> Outcome {
+        self.hear();
+        let end = if self.breaches.is_empty() { end } else { End::Broken };
+        let stage = self.house.stage.lock();
+        let timeline = self.recorder.finish(&stage);
+        let heights = timeline.heights();
+        let calls: BTreeMap<world::Call, u64> =
+            stage.world.calls().iter().map(|(call, count)| (*call, count.made)).collect();
+        let (pod_moves, most_evictions) =
+            stage.cluster.as_ref().map(Cluster::moves).unwrap_or_default();
+        let made = u64::from(self.turns);
+        let reads = calls.get(&world::Call::GetSet).copied().unwrap_or(0)
+            + calls.get(&world::Call::ListInstances).copied().unwrap_or(0);
+        let coalesced = self.asked.saturating_sub(made);
+        Outcome {
+            end,
+            makespan: timeline.done().map(|done| Span::from_millis(done - timeline.from)),
+            lowest_available: heights.lowest_available,
+            highest_live: heights.highest_live,
+            calls,
+            asks_coalesced: coalesced,
+            calls_saved: coalesced * reads / made.max(1),
+            pod_moves,
+            most_evictions,
+            turns: self.turns,
+            crashes: self.crashes,
+            commits: self.house.disk.commits(),
+            breaches: self.breaches,
+            story: self.story.lines,
+            timeline,
+            finished: stage.now(),
+        }
+    }
+}
+
+/// A process that starts asks for its first turn itself.
+fn first_wake(scenario: &Scenario, life: u32) -> Wake {
+    let dice = Dice::from_seed(scenario.seed).branch("wake").branch_number(life.into());
+    let mut wake = Wake::new(dice);
+    wake.ask(&scenario.policy.name, Why::News(Span::ZERO), scenario.start);
+    wake
+}
+
+/// The world as the scenario finds it.
+pub(super) fn set_up(scenario: &Scenario) -> Stage {
+    let start = scenario.start;
+    let mut world = world::World::new(scenario.seed, start.millis(), scenario.settings.clone());
+    let set = world.create_set(&scenario.set);
+    if !scenario.faults.is_calm() {
+        world.set_faults(scenario.faults);
+    }
+    for (at, deed) in &scenario.deeds {
+        world.schedule(start.plus(*at).millis(), set, deed.clone());
+    }
+    let dice = Dice::from_seed(scenario.seed).branch("cluster");
+    let calm = scenario.calm_from().millis();
+    let machines = scenario.set.capacity;
+    let cluster = scenario.cluster.map(|spec| Cluster::new(spec, machines, dice, calm));
+    let _told_before_the_start = world.take_events();
+    Stage::new(world, set, scenario.adapter, cluster)
+}
+
+/// The storm is over: no faults, room and quota for everybody, and good images.
+fn calm_down(world: &mut world::World, set: world::SetId) {
+    let now = world.now();
+    world.set_faults(world::Faults::default());
+    world.happens(set, Deed::SetQuota(None));
+    world.happens(set, Deed::NoCapacity { zone: None, until: now });
+    world.happens(set, Deed::Lock(false));
+}
+
+/// Whether anybody who watches the pool would hear of it.
+fn wakes(what: &What) -> bool {
+    !matches!(
+        what,
+        What::InstanceCreated { .. }
+            | What::OpStarted { .. }
+            | What::FaultsSet(_)
+            | What::Shortage { .. }
+            | What::InstanceEvicting { .. }
+    )
+}

@@ -1,0 +1,196 @@
+//! Everything outside the loop, behind one lock: the made-up cloud, the made-up cluster, the one virtual clock, and what
+//! was really called and hit, for the judge of rehearsals.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::cluster::Cluster;
+use super::plant::Slip;
+use crate::ambient::Clock;
+use crate::model::action::Verb;
+use crate::model::ids::{EntryId, Key};
+use crate::model::machine::Condition;
+use crate::model::time::Time;
+use crate::world::{By, Event, Guid, InstanceView, MINUTE, Ms, Policy, SetId, What, World};
+
+/// One write, as the world received it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Call {
+    pub at: Time,
+    pub entry: EntryId,
+    pub verb: Verb,
+    pub hit: Vec<Key>,
+    pub to: Option<u32>,
+    pub lacking: u32,
+    pub took: bool,
+    /// Machines it brought into being.
+    pub born: Vec<Key>,
+}
+
+/// What the last listing showed, before anything of ours made records of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Showed {
+    pub items: Vec<InstanceView>,
+    pub conditions: Vec<(Condition, Option<Time>)>,
+}
+
+/// How the adapter reads this cloud; drawn in storms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adapter {
+    /// The API version shows the set's version.
+    pub shows_etag: bool,
+    /// Machines show their own model; otherwise only the cloud's flag says who is outdated.
+    pub shows_models: bool,
+}
+
+impl Default for Adapter {
+    fn default() -> Self {
+        Self { shows_etag: true, shows_models: true }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub world: World,
+    pub set: SetId,
+    pub adapter: Adapter,
+    pub cluster: Option<Cluster>,
+    pub showed: Showed,
+    /// Writes of the turn under way.
+    pub calls: Vec<Call>,
+    /// Machines that a write of ours reached, and when.
+    pub touched: BTreeMap<Guid, Time>,
+    /// What the world told since the last time it was asked.
+    pub events: Vec<Event>,
+    /// Not before this time is the next listing read: the cloud tells how many it still answers.
+    pub listing_from: Ms,
+    /// Machines made by others.
+    pub foreign: BTreeMap<Guid, Ms>,
+    pub slip: Slip,
+    /// How fingerprints are computed: a newer version of the program may do it another way.
+    pub scheme: u32,
+}
+
+impl Stage {
+    pub fn new(world: World, set: SetId, adapter: Adapter, cluster: Option<Cluster>) -> Self {
+        let mut stage = Self {
+            world,
+            set,
+            adapter,
+            cluster,
+            showed: Showed::default(),
+            calls: Vec::new(),
+            touched: BTreeMap::new(),
+            events: Vec::new(),
+            listing_from: Ms::MIN,
+            foreign: BTreeMap::new(),
+            slip: Slip::None,
+            scheme: 1,
+        };
+        stage.join_first_nodes();
+        stage
+    }
+
+    pub fn now(&self) -> Time {
+        Time::from_millis(self.world.now())
+    }
+
+    /// The call that was just made takes its time; the world goes on meanwhile.
+    pub fn pass_call(&mut self) {
+        let took = self.world.last_call().map_or(0, |meter| meter.took);
+        self.advance_to(self.world.now() + took);
+    }
+
+    /// Read no faster than the tokens for listings come back.
+    pub fn pace_listings(&mut self, pages: u32) {
+        let left = self.world.last_call().and_then(|meter| {
+            let listing = |(policy, _): &&(Policy, u32)| *policy == Policy::HighCostGetSet;
+            meter.remaining.iter().find(listing).map(|(_, left)| *left)
+        });
+        let (a_minute, _) = Policy::HighCostGetSet.limit();
+        let costs = if self.world.settings().switches.pages_cost { pages } else { 1 };
+        let lacks = left.map_or(0, |left| costs.saturating_sub(left));
+        let wait = Ms::from(lacks) * MINUTE / Ms::from(a_minute.max(1));
+        self.listing_from = self.world.now() + wait;
+    }
+
+    /// The next moment at which anything happens by itself.
+    pub fn next_event(&self) -> Option<Ms> {
+        let cluster = self.cluster.as_ref().and_then(Cluster::next_event);
+        [self.world.next_event(), cluster].into_iter().flatten().min()
+    }
+
+    /// Cloud and cluster in step, each event at its moment.
+    pub fn advance_to(&mut self, until: Ms) {
+        loop {
+            let at = self.next_event().filter(|at| *at <= until);
+            self.world.advance_to(at.unwrap_or(until).max(self.world.now()));
+            self.hear();
+            if at.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Take in what the world told.
+    pub fn hear(&mut self) {
+        let news = self.world.take_events();
+        for event in &news {
+            match &event.what {
+                What::InstanceCreated { vm, by, .. } if *by != By::Caller => {
+                    self.foreign.insert(*vm, event.at);
+                }
+                What::InstanceCreated { vm, .. } => {
+                    if let Some(call) = self.calls.last_mut() {
+                        call.born.push(Key::new(vm.to_string()));
+                    }
+                }
+                // In service again: what we did to it has ended or come to nothing.
+                What::InstanceReady { vm, .. }
+                | What::InstanceKept { vm, .. }
+                | What::InstanceChanged { vm, .. } => {
+                    self.touched.remove(vm);
+                }
+                _ => {}
+            }
+        }
+        let now = self.world.now();
+        if let Some(cluster) = &mut self.cluster {
+            cluster.hear(now, &news);
+        }
+        self.events.extend(news);
+    }
+
+    fn join_first_nodes(&mut self) {
+        let (now, set) = (self.world.now(), self.set);
+        let truth = self.world.truth(set);
+        if let (Some(cluster), Some(truth)) = (&mut self.cluster, truth) {
+            for instance in truth.instances.iter().filter(|i| i.is_ready()) {
+                cluster.join(instance.vm, &instance.id, instance.guest_since);
+            }
+            cluster.place_pods(now);
+        }
+    }
+}
+
+/// The stage, shared by the ports.
+#[derive(Debug, Clone)]
+pub(super) struct Shared(Arc<Mutex<Stage>>);
+
+impl Shared {
+    pub fn new(stage: Stage) -> Self {
+        Self(Arc::new(Mutex::new(stage)))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Stage> {
+        // One thread rehearses one pool: a poisoned lock means that it is unwinding already.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Virtual time, as the loop reads it.
+impl Clock for Shared {
+    fn now(&self) -> Time {
+        self.lock().now()
+    }
+}

@@ -1,0 +1,275 @@
+//! The life of every machine as rows of segments, read off the world alone: what drawings, numbers and bounds are made of.
+
+use std::collections::BTreeMap;
+
+use super::stage::Stage;
+use crate::world::{Event, Guid, InstanceId, Ms, TrueInstance, What};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doing {
+    Booting,
+    /// Ready, not yet for long enough.
+    Settling,
+    Serving,
+    /// Cordoned by us.
+    Draining,
+    Updating,
+    Deleting,
+    /// Failed, ill or stopped.
+    Failed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    pub from: Ms,
+    pub to: Ms,
+    pub doing: Doing,
+    /// On which model, by the order in which models appeared.
+    pub model: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub id: Box<str>,
+    pub vm: Box<str>,
+    pub zone: Option<u8>,
+    pub created: Ms,
+    /// `None`: it is still there.
+    pub gone: Option<Ms>,
+    pub segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Timeline {
+    pub from: Ms,
+    pub to: Ms,
+    /// How long a machine is ready before it counts as available.
+    pub min_ready: Ms,
+    /// In order of appearance; the last one in the set is `target`.
+    pub models: Vec<Box<str>>,
+    pub target: u32,
+    pub rows: Vec<Row>,
+}
+
+/// Numbers of a rehearsal, read off its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Heights {
+    pub lowest_available: u32,
+    pub highest_live: u32,
+}
+
+/// What is going on with one machine now.
+#[derive(Debug, Clone, Copy)]
+struct Now {
+    since: Ms,
+    doing: Doing,
+    model: u32,
+    row: usize,
+}
+
+/// Writes the rows while the world goes on.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    timeline: Timeline,
+    now: BTreeMap<Guid, Now>,
+}
+
+impl Recorder {
+    pub fn new(stage: &Stage, min_ready: Ms) -> Self {
+        let from = stage.world.now();
+        let timeline = Timeline { from, min_ready, ..Timeline::default() };
+        let mut recorder = Self { timeline, now: BTreeMap::new() };
+        if let Some(truth) = stage.world.truth(stage.set) {
+            for instance in &truth.instances {
+                // Ready ones were so for long.
+                let doing = if instance.is_ready() { Doing::Serving } else { Doing::Failed };
+                recorder.open(instance, instance.created, doing);
+            }
+        }
+        recorder
+    }
+
+    fn model(&mut self, instance: &TrueInstance) -> u32 {
+        let image = format!("{}#{}", instance.installed.image, instance.installed.print());
+        let models = &mut self.timeline.models;
+        let known = models.iter().position(|known| **known == *image);
+        known.unwrap_or_else(|| {
+            models.push(image.into());
+            models.len() - 1
+        }) as u32
+    }
+
+    fn open(&mut self, instance: &TrueInstance, since: Ms, doing: Doing) {
+        let model = self.model(instance);
+        let row = self.timeline.rows.len();
+        self.timeline.rows.push(Row {
+            id: (*instance.id.0).into(),
+            vm: instance.vm.to_string().into(),
+            zone: instance.zone,
+            created: instance.created,
+            gone: None,
+            segments: Vec::new(),
+        });
+        self.now.insert(instance.vm, Now { since, doing, model, row });
+    }
+
+    /// What the world told, with the stage as it is now.
+    pub fn hear(&mut self, stage: &Stage, news: &[Event]) {
+        for event in news {
+            let at = event.at;
+            match &event.what {
+                What::InstanceCreated { id, vm, .. } => self.born(stage, id, *vm, at),
+                What::InstanceReady { vm, .. } => self.turn(*vm, at, Doing::Settling),
+                What::InstanceSick { vm, .. }
+                | What::InstanceStopped { vm, .. }
+                | What::InstanceFailed { vm, .. } => self.fails(stage, *vm, at),
+                What::InstanceChanging { vm, .. } => self.turn(*vm, at, Doing::Updating),
+                What::InstanceChanged { id, vm, .. } => self.changed(stage, id, *vm, at),
+                What::InstanceDeleting { vm, .. } => self.turn(*vm, at, Doing::Deleting),
+                What::InstanceKept { vm, .. } => self.turn(*vm, at, Doing::Failed),
+                What::InstanceGone { vm, .. } => self.gone(*vm, at),
+                _ => {}
+            }
+        }
+    }
+
+    fn born(&mut self, stage: &Stage, id: &InstanceId, vm: Guid, at: Ms) {
+        let truth = stage.world.true_instance(stage.set, id).filter(|i| i.vm == vm);
+        if let Some(instance) = truth {
+            self.open(&instance, at, Doing::Booting);
+        }
+    }
+
+    /// A machine whose provisioning failed may serve all the same.
+    fn fails(&mut self, stage: &Stage, vm: Guid, at: Ms) {
+        let row = self.now.get(&vm).and_then(|now| self.timeline.rows.get(now.row));
+        let id = row.map(|row| InstanceId::from(&*row.id));
+        let truth = id.and_then(|id| stage.world.true_instance(stage.set, &id));
+        if truth.is_none_or(|instance| instance.vm != vm || !instance.is_ready()) {
+            self.turn(vm, at, Doing::Failed);
+        }
+    }
+
+    fn changed(&mut self, stage: &Stage, id: &InstanceId, vm: Guid, at: Ms) {
+        if let Some(instance) = stage.world.true_instance(stage.set, id).filter(|i| i.vm == vm) {
+            let model = self.model(&instance);
+            self.turn(vm, at, if instance.is_ready() { Doing::Settling } else { Doing::Booting });
+            if let Some(now) = self.now.get_mut(&vm) {
+                now.model = model;
+            }
+        }
+    }
+
+    /// We cordoned it, or lifted the cordon.
+    pub fn drains(&mut self, vm: Guid, at: Ms, begins: bool) {
+        let Some(now) = self.now.get(&vm).copied() else { return };
+        match (now.doing, begins) {
+            (Doing::Settling | Doing::Serving, true) => self.turn(vm, at, Doing::Draining),
+            (Doing::Draining, false) => self.turn(vm, at, Doing::Serving),
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, vm: Guid, at: Ms, doing: Doing) {
+        let min_ready = self.timeline.min_ready;
+        let Some(now) = self.now.get_mut(&vm) else { return };
+        let was = *now;
+        if was.doing == doing || (was.doing == Doing::Deleting && doing == Doing::Failed) {
+            return;
+        }
+        (now.since, now.doing) = (at, doing);
+        if let Some(row) = self.timeline.rows.get_mut(was.row) {
+            close(row, was, at, min_ready);
+        }
+    }
+
+    fn gone(&mut self, vm: Guid, at: Ms) {
+        let min_ready = self.timeline.min_ready;
+        let Some(was) = self.now.remove(&vm) else { return };
+        if let Some(row) = self.timeline.rows.get_mut(was.row) {
+            close(row, was, at, min_ready);
+            row.gone = Some(at);
+        }
+    }
+
+    /// The rows up to now.
+    pub fn finish(mut self, stage: &Stage) -> Timeline {
+        let (to, min_ready) = (stage.world.now(), self.timeline.min_ready);
+        for was in self.now.values() {
+            if let Some(row) = self.timeline.rows.get_mut(was.row) {
+                close(row, *was, to, min_ready);
+            }
+        }
+        self.timeline.to = to;
+        let model = stage.world.truth(stage.set).map(|truth| truth.model);
+        let target = model.and_then(|model| {
+            let name = format!("{}#{}", model.image, model.print());
+            self.timeline.models.iter().position(|known| **known == *name)
+        });
+        self.timeline.target = target.unwrap_or(self.timeline.models.len()) as u32;
+        self.timeline
+    }
+}
+
+/// What settles for long enough serves from then on.
+fn close(row: &mut Row, was: Now, at: Ms, min_ready: Ms) {
+    let mut add = |from: Ms, to: Ms, doing: Doing| {
+        if to > from {
+            row.segments.push(Segment { from, to, doing, model: was.model });
+        }
+    };
+    if was.doing == Doing::Settling {
+        let settled = (was.since + min_ready).min(at);
+        add(was.since, settled, Doing::Settling);
+        add(settled, at, Doing::Serving);
+    } else {
+        add(was.since, at, was.doing);
+    }
+}
+
+impl Timeline {
+    /// The fewest that served and the most that lived at one time.
+    pub fn heights(&self) -> Heights {
+        let mut steps: Vec<(Ms, i64, i64)> = Vec::new();
+        for row in &self.rows {
+            steps.push((row.created.max(self.from), 0, 1));
+            steps.extend(row.gone.map(|gone| (gone, 0, -1)));
+            for segment in row.segments.iter().filter(|s| s.doing == Doing::Serving) {
+                steps.push((segment.from.max(self.from), 1, 0));
+                if segment.to < self.to {
+                    steps.push((segment.to, -1, 0));
+                }
+            }
+        }
+        // Within one moment whoever comes counts before whoever goes.
+        steps.sort_by_key(|(at, serves, lives)| (*at, -serves, -lives));
+        let (mut serve, mut live, mut highest, mut lowest) = (0, 0, 0, i64::MAX);
+        let mut steps = steps.into_iter().peekable();
+        while let Some((at, serves, lives)) = steps.next() {
+            serve += serves;
+            live += lives;
+            highest = highest.max(live);
+            if steps.peek().is_none_or(|next| next.0 > at) {
+                lowest = lowest.min(serve);
+            }
+        }
+        let lowest = if lowest == i64::MAX { 0 } else { lowest };
+        Heights { lowest_available: lowest.max(0) as u32, highest_live: highest.max(0) as u32 }
+    }
+
+    /// When the last old machine was gone and the last new one served, after `from`.
+    pub fn done(&self) -> Option<Ms> {
+        let mut done = self.from;
+        for row in &self.rows {
+            let last = row.segments.last()?;
+            match row.gone {
+                Some(gone) => done = done.max(gone),
+                None if last.doing == Doing::Serving && last.model == self.target => {
+                    done = done.max(last.from);
+                }
+                None => return None,
+            }
+        }
+        Some(done)
+    }
+}

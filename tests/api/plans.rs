@@ -1,0 +1,295 @@
+//! Plans as they are written: valid, in a fixed order, a sentence for each machine.
+
+use poolkeeper::api::v1::plan::{encode, say};
+use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
+use poolkeeper::api::v1::state;
+use poolkeeper::model::action::*;
+use poolkeeper::model::budget::{Hold, HoldReason};
+use poolkeeper::model::ids::{AskId, Etag, InstanceId, Key, Revision, VmId};
+use poolkeeper::model::inventory::ModelFields;
+use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, MachineHold, Marks};
+use poolkeeper::model::plan::*;
+use poolkeeper::model::quantity::{Quantity, resolve};
+use poolkeeper::model::rollout::*;
+use poolkeeper::model::time::Time;
+use proptest::prelude::*;
+
+use crate::support::{shuffled, snapshot};
+
+fn time(text: &str) -> Time {
+    Time::parse(text).unwrap()
+}
+
+fn read(text: &str) -> SnapshotInput {
+    Snapshots::default().read(text.as_bytes()).unwrap()
+}
+
+const WHYS: [Why; 42] = [
+    Why::Fine,
+    Why::CloudDeletes,
+    Why::Deleting,
+    Why::Draining,
+    Why::Ghost,
+    Why::StuckDelete,
+    Why::RequestLost,
+    Why::Updating,
+    Why::CutOff,
+    Why::Standby,
+    Why::NotSeen,
+    Why::HeldByPerson,
+    Why::ProtectedInCloud,
+    Why::RevisionUnknown,
+    Why::Grace,
+    Why::FailedInTurn,
+    Why::FailedBreaker,
+    Why::Proving,
+    Why::Settling,
+    Why::RemovedFailed,
+    Why::RemovedNamed,
+    Why::RemovedOutdated,
+    Why::RemovedSurplus,
+    Why::UpdatedInPlace,
+    Why::Restored,
+    Why::NamedWaits,
+    Why::DrainBlocked,
+    Why::WaitsFloor,
+    Why::WaitsSurge,
+    Why::WaitsRamp,
+    Why::WaitsCheckpoint,
+    Why::WaitsPaused,
+    Why::WaitsFailing,
+    Why::WaitsWindow,
+    Why::WaitsAdoption,
+    Why::WaitsOnDelete,
+    Why::WaitsLast,
+    Why::WaitsRollout,
+    Why::WaitsPicture,
+    Why::SurplusWaits,
+    Why::UpdateFailed,
+    Why::Frozen,
+];
+
+/// A plan with nothing in it but a report of each machine.
+fn planned(input: &SnapshotInput) -> Planned {
+    let at = input.now;
+    let machines = (0..input.machines.len() as u32).map(|index| MachineReport {
+        index,
+        class: Class::Current,
+        lifecycle: Lifecycle::InService,
+        why: WHYS[index as usize % WHYS.len()],
+        next: (index % 2 == 0).then(|| time("2026-03-01T12:10:00Z")),
+    });
+    Planned {
+        actions: Vec::new(),
+        report: Report {
+            at,
+            resolved: resolve(Quantity::of(1), Quantity::of(0), 30),
+            numbers: Numbers {
+                desired: 30,
+                live: 31,
+                exist: 31,
+                available: 30,
+                ..Numbers::default()
+            },
+            notices: Vec::new(),
+            machines: machines.collect(),
+            holds: Vec::new(),
+            asks: Vec::new(),
+            rollout: RolloutReport {
+                phase: RolloutPhase::Progressing,
+                from: Some(Revision::new("r1")),
+                to: Some(Revision::new("r2")),
+                reference: Some(Revision::new("r2")),
+                done: 18,
+                total: 30,
+                failed: 0,
+                exceptions: Vec::new(),
+            },
+            estimate: Estimate::default(),
+            again: at,
+        },
+        state: PoolState::default(),
+    }
+}
+
+fn sentence(input: &SnapshotInput, planned: &Planned, index: usize) -> String {
+    say(&input.input(), planned, &planned.report.machines[index]).unwrap().to_string()
+}
+
+#[test]
+fn every_reason_has_its_sentence() {
+    let mut input = read(&snapshot(84));
+    let planned = planned(&input);
+    for machine in &mut input.machines {
+        let delete = DeleteRequest { by: "ann".into(), why: "slow disk".into(), now: false };
+        let hold = MachineHold { by: "bob".into(), why: "being looked at".into() };
+        machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: Some(hold) }));
+    }
+    let mut said: Vec<String> = (0..84).map(|n| sentence(&input, &planned, n)).collect();
+    for say in &said {
+        assert!(say.len() > 10 && say.len() < 200 && !say.ends_with('.'), "{say}");
+        assert!(!say.contains('\n') && !say.contains("  ") && !say.contains("()"), "{say}");
+    }
+    said.sort();
+    said.dedup();
+    assert!(said.len() >= WHYS.len(), "{said:#?}");
+}
+
+#[test]
+fn sentences_name_numbers_times_and_people() {
+    let mut input = read(&snapshot(42));
+    let mut planned = planned(&input);
+    let mut machine = input.machines[0].clone();
+    machine.condition = Condition::Failed;
+    machine.revision = Some(Revision::new("r1"));
+    let delete = DeleteRequest { by: "ann".into(), why: "slow disk".into(), now: true };
+    machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: None }));
+    input.machines[0] = machine;
+    planned.state.rollout = Some(Rollout {
+        cause: Cause::Revision,
+        from: None,
+        to: Revision::new("r2"),
+        opened: input.now,
+        covered: 30,
+        stage: Stage::Paused { by: "bob".into(), why: "lunch".into(), at: input.now },
+        failed: Vec::new(),
+        failed_in_a_row: 0,
+        passed: 0,
+        soaking: None,
+        approved: false,
+        progress: Progress { at: input.now, current_available: 0, outdated_left: 0 },
+        tried: Vec::new(),
+    });
+    let mut of = |why, lifecycle| {
+        planned.report.machines[0] = MachineReport { why, lifecycle, ..planned.report.machines[0] };
+        sentence(&input, &planned, 0)
+    };
+    let expected = [
+        (Why::RemovedFailed, "is removed: failed since 2026-03-01T11:00:00Z"),
+        (Why::RemovedNamed, "is removed: asked for by ann (slow disk), accepting the loss"),
+        (Why::RemovedOutdated, "is removed: on r1, where r2 is wanted"),
+        (Why::RemovedSurplus, "is removed: 31 exist and 30 are wanted"),
+        (
+            Why::WaitsFloor,
+            "on r1, where r2 is wanted; waits, as 30 are available and 30 must stay so",
+        ),
+        (
+            Why::WaitsSurge,
+            "on r1, where r2 is wanted; waits for a new machine to serve: 30 of 30 available, 31 of at most 31 there",
+        ),
+        (
+            Why::WaitsPaused,
+            "on r1, where r2 is wanted; the rollout is paused since 2026-03-01T12:00:00Z by bob (lunch)",
+        ),
+    ];
+    for (why, sentence) in expected {
+        assert_eq!(of(why, Lifecycle::Deleting), sentence);
+    }
+    let drained = "is drained, to be removed: on r1, where r2 is wanted";
+    assert_eq!(of(Why::RemovedOutdated, Lifecycle::Draining), drained);
+}
+
+#[test]
+fn a_plan_is_written_as_agreed() {
+    let input = read(&snapshot(2));
+    let mut planned = planned(&input);
+    let (at, before) = (input.now, time("2026-03-01T12:00:58Z"));
+    let target = |id: &str, vm: Option<&str>, because| Target {
+        id: InstanceId::new(id),
+        vm: vm.map(VmId::new),
+        created: at,
+        because,
+    };
+    let expect = Expect {
+        etag: Some(Etag::new("\"7\"")),
+        capacity: 30,
+        revision: Revision::new("r2"),
+        before,
+    };
+    planned.actions = vec![
+        Action::UpdateModel {
+            fields: ModelFields { image: Some("i".into()), ..ModelFields::default() },
+            why: ModelWrite::PutBack,
+            reason: "back".into(),
+            expect: expect.clone(),
+        },
+        Action::Raise {
+            from: 30,
+            to: 31,
+            drift: false,
+            reason: "one more".into(),
+            expect: expect.clone(),
+        },
+        Action::Drain {
+            targets: vec![target("17", None, Because::Outdated)],
+            reason: "old".into(),
+            before,
+        },
+        Action::Delete {
+            targets: vec![
+                target("4", Some("v4"), Because::Failed),
+                target("9", None, Because::Surplus),
+            ],
+            reason: "gone".into(),
+            before,
+            force: false,
+        },
+        Action::Raise { from: 31, to: 30, drift: true, reason: "drift".into(), expect },
+    ];
+    let hold = |reason, law, blocker: &str| Hold {
+        reason,
+        law,
+        say: "waits".into(),
+        numbers: vec![("live", 31), ("ceiling", 31)],
+        blockers: vec![blocker.into()],
+        recheck: at,
+        verb: law.map(|_| "release"),
+    };
+    planned.report.holds = vec![
+        hold(HoldReason::SurgeBooting, None, "31"),
+        hold(HoldReason::Law, Some(2), "x"),
+        hold(HoldReason::Ceiling, None, "c"),
+    ];
+    planned.report.asks =
+        vec![AskAnswer { id: AskId::new("a"), accepted: true, say: "paused".into() }];
+    planned.report.rollout.exceptions = vec![Key::new("v1"), Key::new("gone")];
+    planned.report.machines.reverse();
+    let written = encode(&input.input(), &planned);
+    let expected = include_str!("../fixtures/api/plan.json");
+    let one_line: String = expected.lines().map(str::trim_start).collect();
+    assert_eq!(written, one_line);
+}
+
+#[test]
+fn the_order_of_a_snapshot_does_not_show_in_its_plan() {
+    let text = snapshot(30);
+    let answer = |text: &str| {
+        let input = read(text);
+        encode(&input.input(), &poolkeeper::plan::plan(&input.input()).unwrap())
+    };
+    let expected = answer(&text);
+    assert!(expected.contains("\"do\":\"raise\""), "{expected}");
+    for seed in 0..20 {
+        assert_eq!(answer(&shuffled(&text, seed)), expected, "seed {seed}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn plans_are_valid_and_carry_their_state(state in crate::states::state(), n in 0_u32..90, whys in prop::collection::vec(0_usize..42, 90), text in any::<String>()) {
+        let input = read(&snapshot(n));
+        let mut planned = planned(&input);
+        planned.state = state;
+        planned.report.notices = vec![text.into()];
+        for (machine, why) in planned.report.machines.iter_mut().zip(whys) {
+            machine.why = WHYS[why];
+        }
+        let written = encode(&input.input(), &planned);
+        let read: serde_json::Value = serde_json::from_str(&written).unwrap();
+        prop_assert_eq!(read["machines"].as_array().unwrap().len(), n as usize);
+        let back = state::decode(&read["state"].to_string());
+        prop_assert_eq!(back.unwrap(), planned.state);
+    }
+}

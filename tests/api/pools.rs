@@ -1,0 +1,343 @@
+//! Every key of a pool file, right and wrong, with the place of what is wrong.
+
+use poolkeeper::api::v1::pool::{Pools, read_inside};
+use poolkeeper::model::policy::{Image, Owner};
+use poolkeeper::model::time::Span;
+
+use crate::support::{LEAST, read, short};
+
+/// Lines that may follow [`LEAST`].
+const GOOD: &[&str] = &[
+    "",
+    "model: {}",
+    "model:",
+    "model: {image: '1.2.3', vmSize: Standard_D4s_v5, tags: {team: core, empty: ''}}",
+    "model: {image: {follow: /galleries/g/images/i}}",
+    "rollout: {method: replace}",
+    "rollout: {method: reimage}",
+    "rollout: {method: onDelete}",
+    "rollout: {maxSurge: 25%, maxUnavailable: '10%'}",
+    "rollout: {maxSurge: 0, maxUnavailable: 1}",
+    "rollout: {maxSurge: 1000}",
+    "rollout: {order: oldest}",
+    "rollout: {order: newest}",
+    "rollout: {order: random}",
+    "rollout: {minReady: 0s, readinessDeadline: 1h30m, progressDeadline: 2h}",
+    "rollout: {ramp: off}",
+    "rollout: {ramp: {first: 3, factor: 4}}",
+    "rollout: {ramp: {factor: 3}}",
+    "rollout: {onFailure: rollback, failureThreshold: 5%}",
+    "rollout: {onFailure: continue, bake: 10m}",
+    "rollout: {checkpoints: [{at: 10%, soak: 15m, approval: true, gates: [errors]}, {at: 5}]}",
+    "rollout: {maxAge: off}",
+    "rollout: {maxAge: 30d, coalesce: 1s, rollback: writeModel, countDeleting: false}",
+    "rollout: {schedule: [{cron: '0 3 * * sun', timeZone: Europe/Berlin, what: refresh}]}",
+    "rollout: {schedule: [{cron: '@daily'}]}",
+    "windows: {allow: [{cron: '0 22 * * *', duration: 7h, timeZone: Asia/Tokyo}], deny: []}",
+    "windows: {deny: [{from: 2026-12-20, until: '2027-01-02', timeZone: UTC}]}",
+    "health: {source: node}",
+    "health: {source: applicationHealth}",
+    "health: {source: provisioning}",
+    "adopt: roll",
+    "natives: warn",
+    "repair: {after: 5m, window: 2h, maxAtOnce: 3, breaker: 100%}",
+    "deletion: {force: true, deadline: 1h}",
+    "drain: {}",
+    "scaleDown: {unconfirmed: allow}",
+    "autoscaler: {}",
+    "rollout: null",
+];
+
+/// A line after [`LEAST`], and all that is said of it.
+const BAD: &[(&str, &[&str])] = &[
+    ("colour: red", &["6:1 colour unknownKey"]),
+    ("model: []", &["6:8 model wrongType"]),
+    ("model: {image: 1.2}", &["6:16 model.image wrongType"]),
+    ("model: {image: {follow: ''}}", &["6:25 model.image.follow badValue"]),
+    ("model: {image: {}}", &["6:16 model.image.follow missingKey"]),
+    ("model: {vmsize: x}", &["6:9 model.vmsize unknownKey"]),
+    ("model: {tags: {a: 1}}", &["6:19 model.tags.a wrongType"]),
+    ("model: {tags: [a]}", &["6:15 model.tags wrongType"]),
+    ("rollout: fast", &["6:10 rollout wrongType"]),
+    ("rollout: {method: swap}", &["6:19 rollout.method badValue"]),
+    ("rollout: {maxSurge: -1}", &["6:21 rollout.maxSurge badValue"]),
+    ("rollout: {maxSurge: 1.5}", &["6:21 rollout.maxSurge badValue"]),
+    ("rollout: {maxSurge: '1'}", &["6:21 rollout.maxSurge badValue"]),
+    ("rollout: {maxSurge: 1001}", &["6:21 rollout.maxSurge badValue"]),
+    ("rollout: {maxSurge: 101%}", &["6:21 rollout.maxSurge badValue"]),
+    ("rollout: {maxSurge: 5.5%}", &["6:21 rollout.maxSurge badValue"]),
+    ("rollout: {maxSurge: some}", &["6:21 rollout.maxSurge badValue"]),
+    ("rollout: {maxSurge: [1]}", &["6:21 rollout.maxSurge wrongType"]),
+    ("rollout: {maxSurge: true}", &["6:21 rollout.maxSurge wrongType"]),
+    ("rollout: {maxUnavailable: 0x10}", &["6:27 rollout.maxUnavailable badValue"]),
+    ("rollout: {maxSurge: 0}", &["6:10 rollout.maxUnavailable contradiction"]),
+    (
+        "rollout: {maxSurge: 0%, maxUnavailable: '0%'}",
+        &["6:41 rollout.maxUnavailable contradiction"],
+    ),
+    ("rollout: {order: first}", &["6:18 rollout.order badValue"]),
+    ("rollout: {minReady: 60}", &["6:21 rollout.minReady badValue"]),
+    ("rollout: {minReady: 20m}", &["6:10 rollout.readinessDeadline contradiction"]),
+    ("rollout: {ramp: on}", &["6:17 rollout.ramp wrongType"]),
+    ("rollout: {ramp: false}", &["6:17 rollout.ramp wrongType"]),
+    ("rollout: {ramp: {first: 0}}", &["6:25 rollout.ramp.first contradiction"]),
+    ("rollout: {ramp: {factor: 1}}", &["6:26 rollout.ramp.factor contradiction"]),
+    ("rollout: {ramp: {first: x}}", &["6:25 rollout.ramp.first wrongType"]),
+    ("rollout: {readinessDeadline: soon}", &["6:30 rollout.readinessDeadline badValue"]),
+    ("rollout: {progressDeadline: 1 h}", &["6:29 rollout.progressDeadline badValue"]),
+    ("rollout: {onFailure: stop}", &["6:22 rollout.onFailure badValue"]),
+    ("rollout: {failureThreshold: 0}", &["6:29 rollout.failureThreshold contradiction"]),
+    ("rollout: {failureThreshold: no}", &["6:29 rollout.failureThreshold badValue"]),
+    ("rollout: {checkpoints: 10%}", &["6:24 rollout.checkpoints wrongType"]),
+    ("rollout: {checkpoints: [10%]}", &["6:25 rollout.checkpoints[0] wrongType"]),
+    ("rollout: {checkpoints: [{}]}", &["6:25 rollout.checkpoints[0].at missingKey"]),
+    ("rollout: {checkpoints: [{at: 0%}]}", &["6:24 rollout.checkpoints contradiction"]),
+    (
+        "rollout: {checkpoints: [{at: 1, soak: 5, approval: yes, gates: [1], gate: x}]}",
+        &[
+            "6:39 rollout.checkpoints[0].soak badValue",
+            "6:52 rollout.checkpoints[0].approval wrongType",
+            "6:65 rollout.checkpoints[0].gates[0] wrongType",
+            "6:69 rollout.checkpoints[0].gate unknownKey",
+        ],
+    ),
+    ("rollout: {bake: 0}", &["6:17 rollout.bake badValue"]),
+    ("rollout: {maxAge: 30}", &["6:19 rollout.maxAge badValue"]),
+    ("rollout: {maxAge: 1m}", &["6:19 rollout.maxAge contradiction"]),
+    ("rollout: {maxAge: never}", &["6:19 rollout.maxAge badValue"]),
+    ("rollout: {coalesce: 2m}", &["6:21 rollout.coalesce contradiction"]),
+    ("rollout: {coalesce: {}}", &["6:21 rollout.coalesce wrongType"]),
+    ("rollout: {rollback: write}", &["6:21 rollout.rollback badValue"]),
+    ("rollout: {schedule: {}}", &["6:21 rollout.schedule wrongType"]),
+    (
+        "rollout: {schedule: [{cron: '* *', timeZone: Europe/Berlim, what: reboot}]}",
+        &[
+            "6:29 rollout.schedule[0].cron badValue",
+            "6:46 rollout.schedule[0].timeZone badValue",
+            "6:67 rollout.schedule[0].what badValue",
+        ],
+    ),
+    ("rollout: {countDeleting: 1}", &["6:26 rollout.countDeleting wrongType"]),
+    (
+        "windows: {allow: [{}]}",
+        &["6:19 windows.allow[0].cron missingKey", "6:19 windows.allow[0].duration missingKey"],
+    ),
+    (
+        "windows: {allow: [{cron: '0 0 * * *', duration: 0s}]}",
+        &["6:49 windows.allow[0].duration badValue"],
+    ),
+    (
+        "windows: {deny: [{from: 2026-13-01, until: 2027-01-01}]}",
+        &["6:25 windows.deny[0].from badValue"],
+    ),
+    (
+        "windows: {deny: [{from: 2026-12-01, until: 2026-11-01}]}",
+        &["6:44 windows.deny[0].until badValue"],
+    ),
+    (
+        "windows: {deny: [{from: 2026-12-01, cron: '@daily'}]}",
+        &["6:18 windows.deny[0].until missingKey", "6:43 windows.deny[0].cron contradiction"],
+    ),
+    ("windows: {only: []}", &["6:11 windows.only unknownKey"]),
+    ("health: node", &["6:9 health wrongType"]),
+    ("health: {source: http}", &["6:18 health.source notBuilt"]),
+    ("health: {source: probe}", &["6:18 health.source badValue"]),
+    ("adopt: yes", &["6:8 adopt badValue"]),
+    ("natives: ignore", &["6:10 natives badValue"]),
+    ("repair: {after: x}", &["6:17 repair.after badValue"]),
+    ("repair: {window: 1}", &["6:18 repair.window badValue"]),
+    ("repair: {maxAtOnce: 0}", &["6:21 repair.maxAtOnce contradiction"]),
+    ("repair: {maxAtOnce: 50%}", &["6:21 repair.maxAtOnce wrongType"]),
+    ("repair: {breaker: 40}", &["6:19 repair.breaker wrongType"]),
+    ("repair: {breaker: 140%}", &["6:19 repair.breaker badValue"]),
+    ("deletion: {force: 'true'}", &["6:19 deletion.force wrongType"]),
+    ("deletion: {deadline: -1h}", &["6:22 deletion.deadline badValue"]),
+    ("drain: {maxBlocked: 1}", &["6:9 drain.maxBlocked notBuilt"]),
+    ("drain: true", &["6:8 drain wrongType"]),
+    ("scaleDown: {unconfirmed: maybe}", &["6:26 scaleDown.unconfirmed badValue"]),
+    ("scaleDown: {changePercent: 50%}", &["6:13 scaleDown.changePercent notBuilt"]),
+    ("scaleDown: {confirmed: hold}", &["6:13 scaleDown.confirmed unknownKey"]),
+    ("autoscaler: {suspend: true}", &["6:14 autoscaler.suspend notBuilt"]),
+    ("name: other", &["6:1 name duplicateKey"]),
+    ("adopt: &a hold", &["6:8 adopt anchor"]),
+    ("adopt: *a", &["6:8 adopt syntax"]),
+    ("adopt: !!str hold", &["6:8 adopt tag"]),
+];
+
+/// Whole documents, and all that is said of them.
+const WHOLE: &[(&str, &[&str])] = &[
+    ("[]", &["1:1  wrongType"]),
+    ("web", &["1:1  wrongType"]),
+    (
+        "{}",
+        &[
+            "1:1 apiVersion missingKey",
+            "1:1 kind missingKey",
+            "1:1 name missingKey",
+            "1:1 scaleSet missingKey",
+            "1:1 replicas missingKey",
+        ],
+    ),
+    (
+        "apiVersion: poolkeeper/v2\nkind: Pond\nname: -web\nscaleSet: a b\nreplicas: {}\n",
+        &[
+            "1:13 apiVersion wrongVersion",
+            "2:7 kind wrongVersion",
+            "3:7 name badValue",
+            "4:11 scaleSet badValue",
+            "5:11 replicas.count missingKey",
+        ],
+    ),
+    (
+        "apiVersion: poolkeeper/v1\nkind: Pool\nname: 7\nscaleSet:\nreplicas:\n  profiles: []\n",
+        &["3:7 name wrongType", "4:1 scaleSet missingKey", "6:3 replicas.profiles notBuilt"],
+    ),
+    (
+        "apiVersion: poolkeeper/v1\nkind: Pool\nname: a\nscaleSet: /a\nreplicas:\n  owner: scaleSet\n  count: 3\n",
+        &["7:10 replicas.count contradiction"],
+    ),
+    (
+        "apiVersion: poolkeeper/v1\nkind: Pool\nname: a\nscaleSet: /a\nreplicas:\n  owner: me\n  count: many\n  counts: 1\n",
+        &[
+            "6:10 replicas.owner badValue",
+            "7:10 replicas.count wrongType",
+            "8:3 replicas.counts unknownKey",
+        ],
+    ),
+];
+
+#[test]
+fn what_is_right_is_read() {
+    for line in GOOD {
+        let (pools, faults) = read(&format!("{LEAST}{line}\n"));
+        assert_eq!(short(&faults), [""; 0], "{line}");
+        assert_eq!(pools.len(), 1, "{line}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused_at_its_place() {
+    for (line, expected) in BAD {
+        let (pools, faults) = read(&format!("{LEAST}{line}\n"));
+        assert_eq!(short(&faults), *expected, "{line}\n{faults:#?}");
+        assert_eq!(pools.len(), 0, "{line}");
+        assert!(faults.iter().all(|fault| fault.file.as_deref() == Some("pool.yaml")));
+    }
+    for (text, expected) in WHOLE {
+        let (pools, faults) = read(text);
+        assert_eq!(short(&faults), *expected, "{text}\n{faults:#?}");
+        assert_eq!(pools.len(), 0, "{text}");
+    }
+}
+
+#[test]
+fn a_fault_says_what_would_be_right() {
+    let of = |line: &str| read(&format!("{LEAST}{line}\n")).1.remove(0).to_string();
+    assert_eq!(
+        of("rollout: {maxsurge: 1}"),
+        "pool.yaml:6:11: rollout.maxsurge: there is no key maxsurge; did you mean maxSurge?"
+    );
+    assert_eq!(
+        of("natives: off"),
+        "pool.yaml:6:10: natives: off is not one of its values; allowed: refuse, warn"
+    );
+    assert_eq!(
+        of("rollout: {bake: 10}"),
+        "pool.yaml:6:17: rollout.bake: 10 has no unit; write it like 90s, 20m, 1h30m or 30d"
+    );
+    assert!(of("rollout: {maxSurge: '1'}").ends_with("leave out the quotes"));
+    assert!(of("rollout: {countDeleting: on}").ends_with("did you mean true?"));
+    assert!(of("drain: {maxBlocked: 1}").contains("not built yet"));
+    let zone = of("rollout: {schedule: [{cron: '@daily', timeZone: Europe/Berlim}]}");
+    assert!(zone.contains("did you mean Europe/Berlin?"), "{zone}");
+}
+
+#[test]
+fn every_fault_of_a_file_is_named_at_once() {
+    let text =
+        "kind: Pool\nname: a b\nrollout:\n  maxSurge: -1\n  order: up\n  minReady: 1\nfoo: 1\n";
+    let (_, faults) = read(text);
+    assert_eq!(
+        short(&faults),
+        [
+            "1:1 apiVersion missingKey",
+            "1:1 scaleSet missingKey",
+            "1:1 replicas missingKey",
+            "2:7 name badValue",
+            "4:13 rollout.maxSurge badValue",
+            "5:10 rollout.order badValue",
+            "6:13 rollout.minReady badValue",
+            "7:1 foo unknownKey",
+        ]
+    );
+}
+
+#[test]
+fn names_and_scale_sets_are_taken_once() {
+    let other = LEAST.replace("name: web", "name: WEB").replace("Sets/web", "Sets/other");
+    let (pools, faults) = read(&format!("{LEAST}---\n{other}"));
+    assert_eq!(pools.len(), 1);
+    assert_eq!(short(&faults), ["9:7 name duplicatePool"]);
+    assert!(faults[0].message.contains("pool.yaml on line 1"), "{}", faults[0].message);
+
+    let mut pools = Pools::default();
+    assert_eq!(pools.read(LEAST, Some("a.yaml")).1, []);
+    let (read, faults) = pools.read(&LEAST.replace("name: web", "name: b"), Some("b.yaml"));
+    assert_eq!((read.len(), short(&faults)), (0, vec!["4:11 scaleSet duplicatePool".to_owned()]));
+}
+
+#[test]
+fn a_sound_document_beside_a_bad_one_is_read() {
+    let bad = LEAST.replace("web", "bad").replace("count: 30", "count: -1");
+    let (pools, faults) = read(&format!("{LEAST}---\n{bad}---\n"));
+    assert_eq!(pools.len(), 1);
+    assert_eq!(short(&faults), ["11:32 replicas.count badValue"]);
+}
+
+#[test]
+fn inside_another_document_version_and_kind_may_be_left_out() {
+    let pool = r#"{"name":"web","scaleSet":"/s","replicas":{"owner":"scaleSet"},"rollout":{"maxAge":"30d"}}"#;
+    let policy = read_inside(pool).unwrap();
+    assert_eq!((policy.owner, policy.rollout.max_age), (Owner::ScaleSet, Some(Span::days(30))));
+    assert_eq!(short(&read_inside("[]").unwrap_err()), ["1:1  wrongType"]);
+    assert_eq!(short(&read_inside("").unwrap_err()), ["1:1  wrongType"]);
+}
+
+#[test]
+fn values_arrive() {
+    let line = "model: {image: {follow: /g}}\nrollout: {order: newest, ramp: off}\nrepair: {breaker: 7%}\n";
+    let (pools, faults) = read(&format!("{LEAST}{line}"));
+    assert_eq!(faults, []);
+    let pool = &pools[0];
+    assert_eq!((pool.name.as_str(), pool.count), ("web", 30));
+    assert_eq!(pool.model.image, Some(Image::Follow("/g".into())));
+    assert_eq!((pool.rollout.ramp, pool.repair.breaker_percent), (None, 7));
+}
+
+#[test]
+fn the_examples_are_sound() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/config/pools");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    let mut pools = Pools::default();
+    let mut read = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let (found, faults) = pools.read(&text, file.to_str());
+        assert_eq!(faults, [], "{}", file.display());
+        read += found.len();
+    }
+    assert!(read >= 4);
+}
+
+#[test]
+fn the_example_with_every_key_says_the_defaults() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/pools/web.yaml"));
+    let (pools, _) = read(&text.unwrap());
+    let least = LEAST.replace(
+        "/subscriptions/s/resourceGroups/rg",
+        "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop",
+    );
+    assert_eq!(pools, read(&least).0);
+}

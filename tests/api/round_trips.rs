@@ -1,0 +1,140 @@
+//! What is written is read again as what it was.
+
+use poolkeeper::api::v1::pool::{read_inside, to_json};
+use poolkeeper::model::calendar::{Chore, Cron, Schedule, Window, Windows, Zone};
+use poolkeeper::model::ids::{PoolName, ScaleSetId};
+use poolkeeper::model::inventory::ModelFields;
+use poolkeeper::model::policy::*;
+use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::time::Span;
+use proptest::prelude::*;
+
+fn quantity() -> impl Strategy<Value = Quantity> {
+    prop_oneof![
+        (1_i64..=1_000).prop_map(|n| Quantity::count(n).unwrap()),
+        (1_u8..=100).prop_map(Quantity::percent),
+    ]
+}
+
+fn span() -> impl Strategy<Value = Span> {
+    (0_i64..10_000_000_000).prop_map(Span::from_millis)
+}
+
+fn text() -> impl Strategy<Value = Box<str>> {
+    "[ -~éß😀]{0,12}[a-z]".prop_map(Into::into)
+}
+
+fn zone() -> impl Strategy<Value = Zone> {
+    prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York"])
+        .prop_map(|name| Zone::get(name).unwrap())
+}
+
+fn cron() -> impl Strategy<Value = Cron> {
+    prop::sample::select(vec!["0 3 * * sun", "*/15 1-5 * * *", "@daily", "0 0 29 2 *"])
+        .prop_map(|text| Cron::parse(text).unwrap())
+}
+
+fn window() -> impl Strategy<Value = Window> {
+    let recurring = (cron(), 1_i64..600, zone())
+        .prop_map(|(cron, n, zone)| Window::recurring(cron, Span::minutes(n), zone).unwrap());
+    let dated = (1_u8..28, zone(), any::<bool>()).prop_map(|(day, zone, exact)| {
+        let time = if exact { "T18:00" } else { "" };
+        let (from, until) = (format!("2026-01-{day:02}{time}"), format!("2026-02-{day:02}{time}"));
+        Window::dated(&from, &until, &zone).unwrap()
+    });
+    prop_oneof![recurring, dated]
+}
+
+fn rollout() -> impl Strategy<Value = RolloutPolicy> {
+    let words = (
+        prop::sample::select(vec![Method::Replace, Method::Reimage, Method::OnDelete]),
+        prop::option::of(prop::sample::select(vec![Order::Oldest, Order::Newest, Order::Random])),
+        prop::sample::select(vec![OnFailure::Pause, OnFailure::Rollback, OnFailure::Continue]),
+        prop::sample::select(vec![Rollback::Pause, Rollback::WriteModel]),
+        any::<bool>(),
+    );
+    let numbers = (quantity(), quantity(), quantity(), span(), span(), span(), 0_i64..60);
+    let ramp = prop::option::of((1_u32..50, 2_u32..50));
+    let checkpoint = (quantity(), span(), any::<bool>(), prop::collection::vec(text(), 0..3));
+    let checkpoints = prop::collection::vec(checkpoint, 0..3);
+    let schedules = prop::collection::vec((cron(), zone()), 0..3);
+    let age = prop::option::of(1_i64..1_000);
+    (words, numbers, ramp, checkpoints, schedules, age).prop_map(
+        |(words, numbers, ramp, checkpoints, schedules, age)| RolloutPolicy {
+            method: words.0,
+            order: words.1,
+            on_failure: words.2,
+            rollback: words.3,
+            count_deleting: words.4,
+            max_surge: numbers.0,
+            max_unavailable: numbers.1,
+            failure_threshold: numbers.2,
+            min_ready: numbers.3,
+            readiness_deadline: numbers.3.plus(numbers.4).plus(Span::seconds(1)),
+            progress_deadline: numbers.4,
+            bake: numbers.5,
+            coalesce: Span::seconds(numbers.6),
+            ramp: ramp.map(|(first, factor)| Ramp { first, factor }),
+            max_age: age.map(Span::hours),
+            checkpoints: checkpoints
+                .into_iter()
+                .map(|(at, soak, approval, gates)| Checkpoint { at, soak, approval, gates })
+                .collect(),
+            schedule: schedules
+                .into_iter()
+                .map(|(cron, zone)| Schedule { cron, zone, what: Chore::Refresh })
+                .collect(),
+        },
+    )
+}
+
+fn model() -> impl Strategy<Value = OwnedModel> {
+    let image = prop::option::of((text(), any::<bool>()));
+    let tags = prop::collection::btree_map(text(), text(), 0..4);
+    (image, prop::option::of(text()), tags).prop_map(|(image, vm_size, tags)| {
+        let kind = |(id, follow)| if follow { Image::Follow(id) } else { Image::Exact(id) };
+        let fields = ModelFields { vm_size, tags, image: None };
+        OwnedModel { image: image.map(kind), fields }
+    })
+}
+
+prop_compose! {
+    fn policy()(
+        name in "[a-z][a-z0-9_.-]{0,20}",
+        set in "/[a-zA-Z/…-]{1,40}",
+        count in prop::option::of(0_u32..2_000),
+        model in model(),
+        rollout in rollout(),
+        windows in (prop::collection::vec(window(), 0..3), prop::collection::vec(window(), 0..3)),
+        words in (0_usize..4, any::<[bool; 4]>()),
+        repair in (span(), span(), 1_u32..100, 0_u32..=100),
+        deadline in span(),
+    ) -> Policy {
+        let mut draft = Draft::with_defaults(PoolName::new(name), ScaleSetId::new(set));
+        draft.owner = if count.is_some() { Owner::Pool } else { Owner::ScaleSet };
+        draft.count = count.unwrap_or(0);
+        draft.model = model;
+        draft.rollout = rollout;
+        draft.windows = Windows::new(windows.0, windows.1).unwrap();
+        let sources = [Health::Auto, Health::Node, Health::ApplicationHealth, Health::Provisioning];
+        draft.health = sources[words.0];
+        draft.adopt = if words.1[0] { Adopt::Hold } else { Adopt::Roll };
+        draft.natives = if words.1[1] { Natives::Refuse } else { Natives::Warn };
+        draft.unconfirmed = if words.1[2] { Unconfirmed::Hold } else { Unconfirmed::Allow };
+        let (after, window, max_at_once, breaker_percent) = repair;
+        draft.repair = Repair { after, window, max_at_once, breaker_percent };
+        draft.deletion = Deletion { force: words.1[3], deadline };
+        Policy::build(draft).unwrap()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_policy_survives_its_document(policy in policy()) {
+        let text = to_json(&policy);
+        let again = read_inside(&text);
+        prop_assert_eq!(again.as_ref().map_err(|faults| faults[0].to_string()), Ok(&policy), "{}", text);
+    }
+}

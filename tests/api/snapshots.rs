@@ -1,0 +1,379 @@
+//! Snapshots: what is read from them, and what is refused where.
+
+use poolkeeper::api::v1::diagnostic::Code;
+use poolkeeper::api::v1::problem::Problem;
+use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
+use poolkeeper::model::action::{Action, Because};
+use poolkeeper::model::ids::{Key, ScaleSetId};
+use poolkeeper::model::inventory::{Native, Orchestration};
+use poolkeeper::model::journal::{Outcome, Phase, Refusal};
+use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
+use poolkeeper::model::plan::{AskVerb, Verdict};
+use poolkeeper::model::time::Time;
+
+use crate::support::{json_pool, snapshot, snapshot_with};
+
+fn read(text: &str) -> Result<SnapshotInput, Problem> {
+    Snapshots::default().read(text.as_bytes())
+}
+
+fn time(text: &str) -> Time {
+    Time::parse(text).unwrap()
+}
+
+const MACHINE: &str = r#"{"id":"1","condition":"Ready","since":"2026-03-01T11:00:00Z","revision":null,"createdAt":"2026-03-01T10:00:00Z"}"#;
+
+/// A snapshot of one machine with more keys in it.
+fn machine_with(more: &str) -> String {
+    snapshot_with("machines", &format!("[{}{more}}}]", MACHINE.trim_end_matches('}')))
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let read = read(&snapshot_with("machines", &format!("[{MACHINE}]"))).unwrap();
+    assert_eq!((read.set.complete, read.set.etag.as_ref()), (true, None));
+    assert_eq!(self::read(&snapshot_with("seed", "null")).unwrap().seed, 0);
+    assert_eq!(read.set.orchestration, Orchestration::Uniform);
+    assert!(read.open.is_empty() && read.asks.is_empty() && read.state.is_none());
+    let machine = &read.machines[0];
+    assert_eq!(
+        (machine.vm.as_ref(), machine.zone.as_ref(), machine.node.as_ref()),
+        (None, None, None)
+    );
+    assert_eq!((machine.imaged, machine.first_seen), (machine.created, machine.created));
+    assert_eq!((machine.evidence, machine.protection), (Evidence::Model, Protection::None));
+    assert_eq!((machine.lifecycle, machine.lifecycle_since), (Lifecycle::InService, machine.since));
+    assert!(machine.ever_available && machine.revision.is_none() && machine.marks.is_none());
+    assert_eq!((machine.workloads, machine.missed), (0, 0));
+}
+
+#[test]
+fn null_is_the_same_as_left_out() {
+    let nulls = ",\"vmId\":null,\"zone\":null,\"imagedAt\":null,\"firstSeen\":null,\"evidence\":null,\
+        \"everAvailable\":null,\"lifecycle\":null,\"lifecycleSince\":null,\"deleteRequested\":null,\
+        \"hold\":null,\"protection\":null,\"workloads\":null,\"node\":null";
+    assert_eq!(read(&machine_with(nulls)).unwrap(), read(&machine_with("")).unwrap());
+    for key in ["seed", "open", "asks", "facts", "state", "apiVersion", "kind"] {
+        assert!(read(&snapshot_with(key, "null")).is_ok(), "{key}");
+    }
+}
+
+#[test]
+fn everything_that_is_said_arrives() {
+    let more = r#","vmId":"v1","zone":"2","imagedAt":"2026-03-01T10:30:00.5Z","firstSeen":"2026-03-01T10:01:00+01:00",
+        "evidence":"advisory","everAvailable":false,"lifecycle":"Drained","lifecycleSince":"2026-03-01T11:30:00Z",
+        "deleteRequested":{"by":"ann","why":"old","now":true},"hold":{"by":"bob","why":"look"},
+        "protection":"all","workloads":7,"node":"n\u00e91""#;
+    let read = read(&machine_with(more)).unwrap();
+    let machine = &read.machines[0];
+    assert_eq!(machine.imaged, time("2026-03-01T10:30:00.5Z"));
+    assert_eq!(machine.first_seen, time("2026-03-01T09:01:00Z"));
+    assert_eq!((machine.condition, machine.evidence), (Condition::Ready, Evidence::Advisory));
+    assert_eq!(machine.lifecycle_since, time("2026-03-01T11:30:00Z"));
+    assert_eq!(machine.node.as_ref().unwrap().as_str(), "né1");
+    let request = machine.delete_request().unwrap();
+    assert_eq!((&*request.by, &*request.why, request.now), ("ann", "old", true));
+    assert_eq!(&*machine.hold().unwrap().by, "bob");
+
+    let set = r#"{"revision":"r2","capacity":3,"etag":"\"7\"","orchestration":"Flexible","zones":["2","1","2"],
+        "readAt":"2026-03-01T11:59:58Z","complete":false,"busy":{"operation":"scale","since":"2026-03-01T11:00:00Z"},
+        "natives":["autoscale","rollingUpgrade"],"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}}}"#;
+    let read = self::read(&snapshot_with("scaleSet", set)).unwrap();
+    assert_eq!(read.set.etag.as_ref().unwrap().as_str(), "\"7\"");
+    assert_eq!(read.set.natives, [Native::RollingUpgrade, Native::Autoscale]);
+    assert_eq!((read.set.zones.len(), read.set.complete), (2, false));
+    assert_eq!(read.set.model.unwrap().tags.len(), 1);
+    let id = "/SUBSCRIPTIONS/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+    assert!(read.policy.scale_set.same(&ScaleSetId::new(id)));
+}
+
+#[test]
+fn a_delete_request_may_be_plain() {
+    assert!(read(&machine_with(",\"deleteRequested\":false")).unwrap().machines[0].marks.is_none());
+    let read = read(&machine_with(",\"deleteRequested\":true")).unwrap();
+    assert!(!read.machines[0].delete_request().unwrap().now);
+}
+
+fn open(entry: &str) -> Result<SnapshotInput, Problem> {
+    read(&snapshot_with("open", &format!("[{entry}]")))
+}
+
+#[test]
+fn entries_become_the_journal() {
+    let raise = r#"{"id":"e1","do":"raise","since":"2026-03-01T11:58:00Z","from":3,"to":4"#;
+    let of = |more: &str| open(&format!("{raise}{more}}}")).unwrap().open.remove(0);
+    let (since, at) = (time("2026-03-01T11:58:00Z"), time("2026-03-01T11:59:00Z"));
+    assert_eq!(of("").phase, Phase::Asking { at: since });
+    assert!(matches!(of("").action, Action::Raise { from: 3, to: 4, drift: false, .. }));
+    let accepted = of(r#","accepted":"2026-03-01T11:59:00Z","outcome":null"#);
+    assert_eq!(accepted.phase, Phase::Accepted { at, operation: None });
+    let done = of(
+        r#","accepted":"2026-03-01T11:59:00Z","outcome":{"ok":true,"at":"2026-03-01T11:59:30Z"}"#,
+    );
+    let ended = time("2026-03-01T11:59:30Z");
+    assert_eq!(done.phase, Phase::Ended { at: ended, accepted: Some(at), outcome: Outcome::Done });
+    let refused =
+        of(r#","outcome":{"ok":false,"refusal":"noCapacity","code":"SkuNotAvailable","zone":"1"}"#);
+    let Phase::Ended { at, outcome: Outcome::Refused(refused), .. } = refused.phase else {
+        panic!()
+    };
+    assert_eq!(
+        (at, refused.refusal, refused.code.as_deref()),
+        (since, Refusal::NoCapacity, Some("SkuNotAvailable"))
+    );
+    let lost = of(r#","outcome":{"ok":false,"refusal":"unclear","at":"2026-03-01T11:59:30Z"}"#);
+    assert_eq!(lost.phase, Phase::Doubtful { at: ended });
+}
+
+#[test]
+fn entries_name_machines_by_their_identity() {
+    let delete = r#"{"id":"e","do":"delete","since":"2026-03-01T11:58:00Z","machines":["1","2","9"],"vmIds":{"1":"v1","2":"other"},"classes":{"9":"surplus"}"#;
+    let read = open(&format!("{delete}}}")).unwrap();
+    let targets = read.open[0].action.targets();
+    assert!(targets[0].is(read.machines.iter().find(|m| m.id.as_str() == "1").unwrap()));
+    assert!(!targets[1].is(read.machines.iter().find(|m| m.id.as_str() == "2").unwrap()));
+    assert_eq!((targets[0].because, targets[2].because), (Because::Outdated, Because::Surplus));
+
+    let mixed = format!(
+        r#"{delete},"outcome":{{"ok":true,"machines":{{"v1":{{"ok":false,"refusal":"conflict"}}}}}}}}"#
+    );
+    let read = open(&mixed).unwrap();
+    let entry = &read.open[0];
+    let of = |key: &str| entry.outcome_for(&Key::new(key)).unwrap().map_err(|r| r.refusal);
+    assert_eq!((of("v1"), of("other")), (Err(Refusal::Conflict), Ok(())));
+    let lost = mixed.replace("conflict", "unclear");
+    assert!(matches!(open(&lost).unwrap().open[0].phase, Phase::Doubtful { .. }));
+    let rest = mixed.replace("\"ok\":true", "\"ok\":false,\"refusal\":\"throttled\"");
+    let read = open(&rest).unwrap();
+    let of = |key: &str| read.open[0].outcome_for(&Key::new(key)).unwrap().map_err(|r| r.refusal);
+    assert_eq!((of("v1"), of("other")), (Err(Refusal::Conflict), Err(Refusal::Throttled)));
+}
+
+#[test]
+fn an_entry_without_identity_means_the_older_machine() {
+    let entry = |since: &str| {
+        let read =
+            open(&format!(r#"{{"id":"e","do":"drain","since":"{since}","machines":["3"]}}"#))
+                .unwrap();
+        let machine = read.machines.iter().find(|m| m.id.as_str() == "3").unwrap();
+        read.open[0].action.targets()[0].is(machine)
+    };
+    assert!(entry("2026-03-01T11:58:00Z"));
+    assert!(!entry("2026-03-01T09:00:00Z"));
+}
+
+#[test]
+fn asks_and_facts_arrive() {
+    let asks = r#"[{"id":"b","verb":"writeOff","by":"ann","why":"stuck","at":"2026-03-01T11:00:00Z","args":{"machine":"1"}},
+        {"id":"a","verb":"pause","at":"2026-03-01T11:00:00Z"}]"#;
+    let read = read(&snapshot_with("asks", asks)).unwrap();
+    assert_eq!(read.asks[0].verb, AskVerb::Pause);
+    assert!(matches!(&read.asks[1].verb, AskVerb::WriteOff(id) if id.as_str() == "1"));
+    for name in AskVerb::NAMES.iter().filter(|name| **name != "writeOff") {
+        let read = self::read(&snapshot_with(
+            "asks",
+            &format!(r#"[{{"id":"a","verb":"{name}","args":{{}}}}]"#),
+        ));
+        assert_eq!(read.unwrap().asks[0].verb.name(), *name);
+    }
+    let facts = r#"{"gates":[{"name":"errors","verdict":"unknown","at":"2026-03-01T11:00:00Z"}],
+        "quota":{"family":"D","coresLeft":8,"coresEach":4},
+        "drain":[{"id":"1","step":"evict","since":"2026-03-01T11:00:00Z","blocker":null}],
+        "follow":{"image":"i7","at":"2026-03-01T11:00:00Z"}}"#;
+    let read = self::read(&snapshot_with("facts", facts)).unwrap();
+    assert_eq!(read.facts.gates[0].verdict, Verdict::Unknown);
+    assert_eq!((read.facts.quota.unwrap().cores_left, read.facts.drains.len()), (8, 1));
+}
+
+/// A key, what is put there, and what is said of it.
+const BAD: &[(&str, &str, &str)] = &[
+    ("apiVersion", "\"poolkeeper/v2\"", "apiVersion wrongVersion"),
+    ("kind", "\"Plan\"", "kind wrongVersion"),
+    ("now", "null", "now wrongType"),
+    ("now", "\"noon\"", "now badValue"),
+    ("now", "\"2026-02-30T00:00:00Z\"", "now badValue"),
+    ("now", "\"99999-01-01T00:00:00Z\"", "now badValue"),
+    ("seed", "-1", "seed badValue"),
+    ("seed", "1.5", "seed wrongType"),
+    ("pool", "null", "pool wrongType"),
+    ("pool", "[]", "pool wrongType"),
+    ("pool", "{}", "pool.name missingKey"),
+    ("colour", "1", "colour unknownKey"),
+    ("scaleSet", "{}", "scaleSet.revision missingKey"),
+    (
+        "scaleSet",
+        r#"{"revision":"r","capacity":-1,"readAt":"2026-03-01T11:59:58Z"}"#,
+        "scaleSet.capacity badValue",
+    ),
+    (
+        "scaleSet",
+        r#"{"revision":"r","capacity":4000000000,"readAt":"2026-03-01T11:59:58Z"}"#,
+        "scaleSet.capacity badValue",
+    ),
+    (
+        "scaleSet",
+        r#"{"revision":null,"capacity":1,"readAt":"2026-03-01T11:59:58Z"}"#,
+        "scaleSet.revision wrongType",
+    ),
+    (
+        "scaleSet",
+        r#"{"revision":"r","capacity":1,"readAt":"2026-03-01T12:00:01.001Z"}"#,
+        "scaleSet.readAt contradiction",
+    ),
+    (
+        "scaleSet",
+        r#"{"revision":"r","capacity":1,"readAt":"2026-03-01T11:00:00Z","natives":["repairs"]}"#,
+        "scaleSet.natives[0] badValue",
+    ),
+    ("machines", "null", "machines wrongType"),
+    ("machines", "[1]", "machines[0] wrongType"),
+    ("machines", "[{}]", "machines[0].id missingKey"),
+    ("open", "[{}]", "open[0].id missingKey"),
+    ("open", r#"[{"id":"e","do":"reboot","since":"2026-03-01T11:00:00Z"}]"#, "open[0].do badValue"),
+    (
+        "open",
+        r#"[{"id":"e","do":"cutOff","since":"2026-03-01T11:00:00Z","machines":["1"]}]"#,
+        "open[0].do notBuilt",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"raise","since":"2026-03-01T11:00:00Z","from":1}]"#,
+        "open[0].to missingKey",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"raise","since":"2026-03-01T11:00:00Z","from":2,"to":1}]"#,
+        "open[0].to contradiction",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"delete","since":"2026-03-01T11:00:00Z"}]"#,
+        "open[0].machines missingKey",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"delete","since":"2026-03-01T11:00:00Z","machines":["1"],"vmIds":{"2":"v"}}]"#,
+        "open[0].vmIds badValue",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"delete","since":"2026-03-01T11:00:00Z","machines":["1"],"to":1}]"#,
+        "open[0].to badValue",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"delete","since":"2026-03-01T11:00:00Z","machines":["1"],"outcome":{"ok":false}}]"#,
+        "open[0].outcome.refusal missingKey",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"delete","since":"2026-03-01T11:00:00Z","machines":["1"],"outcome":{"ok":true,"machines":{"x":{"ok":true}}}}]"#,
+        "open[0].outcome.machines badValue",
+    ),
+    ("asks", r#"[{"id":"a","verb":"stop"}]"#, "asks[0].verb badValue"),
+    ("asks", r#"[{"id":"a","verb":"writeOff"}]"#, "asks[0].args.machine missingKey"),
+    (
+        "asks",
+        r#"[{"id":"a","verb":"pause"},{"id":"a","verb":"resume"}]"#,
+        "asks[1].id duplicateKey",
+    ),
+    (
+        "facts",
+        r#"{"gates":[{"name":"g","verdict":"maybe","at":"2026-03-01T11:00:00Z"}]}"#,
+        "facts.gates[0].verdict badValue",
+    ),
+    ("state", r#"{"v":2,"new":1}"#, "state wrongVersion"),
+    ("state", r#"{"v":1,"strange":1}"#, "state badValue"),
+    ("state", "7", "state badValue"),
+];
+
+#[test]
+fn what_is_wrong_is_refused_by_name() {
+    for (key, value, expected) in BAD {
+        let text = snapshot_with(key, value);
+        let problem = read(&text).expect_err(value);
+        assert_eq!(format!("{} {}", problem.field, problem.code.name()), *expected, "{problem}");
+        assert!(problem.column > 1, "{problem}");
+    }
+    for (more, expected) in [
+        (",\"vmid\":\"x\"", "machines[0].vmid unknownKey"),
+        (",\"id\":\"x\"", "machines[0].id duplicateKey"),
+        (",\"zone\":1", "machines[0].zone wrongType"),
+        (",\"lifecycle\":\"Gone\"", "machines[0].lifecycle badValue"),
+        (",\"deleteRequested\":1", "machines[0].deleteRequested wrongType"),
+        (",\"deleteRequested\":{\"who\":1}", "machines[0].deleteRequested.who unknownKey"),
+        (",\"workloads\":-1", "machines[0].workloads badValue"),
+        (",\"vmId\":\"\"", "machines[0].vmId badValue"),
+    ] {
+        let problem = read(&machine_with(more)).expect_err(more);
+        assert_eq!(format!("{} {}", problem.field, problem.code.name()), expected, "{problem}");
+    }
+    for (twice, expected) in [("id", "machines[1].id"), ("vmId", "machines[1].vmId")] {
+        let text = snapshot(3).replace(
+            if twice == "id" { "\"id\":\"2\"" } else { "\"vmId\":\"v2\"" },
+            if twice == "id" { "\"id\":\"1\"" } else { "\"vmId\":\"v1\"" },
+        );
+        let problem = read(&text).expect_err(twice);
+        assert_eq!((problem.field.as_str(), problem.code), (expected, Code::DuplicateKey));
+    }
+}
+
+#[test]
+fn problems_stand_where_the_mistake_is() {
+    let text = "{\n  \"now\": \"2026-03-01T12:00:00Z\",\n  \"pool\": {\"name\": \"web\",\n    \"rollout\": {\"bake\": 5}},\n  \
+        \"scaleSet\": {}, \"machines\": []}";
+    let text = text.replace(
+        "\"scaleSet\": {}",
+        r#""scaleSet": {"revision":"r","capacity":1,"readAt":"2026-03-01T11:00:00Z"}"#,
+    );
+    let problem = read(&text).unwrap_err();
+    assert_eq!((problem.line, problem.column, problem.field.as_str()), (3, 11, "pool.scaleSet"));
+    assert!(problem.message.ends_with("(and 2 more)"), "{problem}");
+    let problem =
+        read("{\"now\": \"2026-03-01T12:00:00Z\",\n \"pool\": {},\n \"état\": 1}").unwrap_err();
+    assert_eq!((problem.line, problem.column, problem.code), (3, 2, Code::UnknownKey));
+    let problem = read("{\"now\": \"2026-03-01T12:00:00Z\",\n \"pool\" {}").unwrap_err();
+    assert_eq!((problem.line, problem.column, problem.code), (2, 9, Code::Syntax));
+    let problem = Snapshots::default().read(b"{\"a\": \"\xff\"}").unwrap_err();
+    assert_eq!((problem.line, problem.column, problem.code), (1, 8, Code::Syntax));
+    assert_eq!(read("").unwrap_err().clone().on_line(7).line, 7);
+    let json = read("{\"seed\":\"x\"}").unwrap_err().to_json();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["kind"], &json["field"], &json["line"]),
+        (&"Error".into(), &"seed".into(), &1.into())
+    );
+}
+
+#[test]
+fn one_reader_answers_each_line_from_that_line_alone() {
+    let mut reader = Snapshots::default();
+    let one = snapshot(5);
+    let other = one.replace("\"count\":30", "\"count\":31");
+    for _ in 0..2 {
+        for text in [&one, &other, &snapshot_with("pool", "{}")] {
+            assert_eq!(reader.read(text.as_bytes()), read(text));
+        }
+    }
+    let first = reader.read(one.as_bytes()).unwrap();
+    assert_eq!(first.policy.count, 30);
+    assert_eq!(reader.read(other.as_bytes()).unwrap().policy.count, 31);
+}
+
+#[test]
+fn the_order_of_lists_means_nothing() {
+    let text = snapshot(20);
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    value["machines"].as_array_mut().unwrap().reverse();
+    assert_eq!(read(&value.to_string()).unwrap(), read(&text).unwrap());
+}
+
+#[test]
+fn pools_with_any_characters_are_read() {
+    let pool =
+        json_pool().replace("\"model\":{}", r#""model":{"tags":{"a\/b":"\ud83d\ude00 \u00e9\t"}}"#);
+    let problem = read(&snapshot_with("pool", &pool)).unwrap_err();
+    assert!(problem.message.contains("plain text"), "{problem}");
+    let read = read(&snapshot_with("pool", &pool.replace("\\t", ""))).unwrap();
+    assert_eq!(read.policy.model.fields.tags["a/b"].as_ref(), "😀 é");
+}

@@ -1,0 +1,237 @@
+//! The state of a pool survives its journey, and what is not understood is refused.
+
+use poolkeeper::api::v1::state::{HELP, StateError, decode, encode};
+use poolkeeper::model::ids::{AskId, EntryId, Key, Revision, Zone};
+use poolkeeper::model::inventory::ModelFields;
+use poolkeeper::model::journal::Refusal;
+use poolkeeper::model::rollout::*;
+use poolkeeper::model::time::Time;
+use proptest::prelude::*;
+
+fn time() -> impl Strategy<Value = Time> {
+    any::<i64>().prop_map(Time::from_millis)
+}
+
+fn text() -> impl Strategy<Value = String> {
+    "[ -~é😀\\n]{0,8}"
+}
+
+fn boxed() -> impl Strategy<Value = Box<str>> {
+    text().prop_map(Into::into)
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    text().prop_map(Key::new)
+}
+
+fn revision() -> impl Strategy<Value = Revision> {
+    text().prop_map(Revision::new)
+}
+
+fn some<T>(of: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<T>>
+where
+    T: std::fmt::Debug,
+{
+    prop::collection::vec(of, 0..3)
+}
+
+fn fields() -> impl Strategy<Value = ModelFields> {
+    let tags = prop::collection::btree_map(boxed(), boxed(), 0..3);
+    (prop::option::of(boxed()), prop::option::of(boxed()), tags)
+        .prop_map(|(image, vm_size, tags)| ModelFields { image, vm_size, tags })
+}
+
+fn fall() -> impl Strategy<Value = Fall> {
+    (any::<u32>(), any::<u32>(), time()).prop_map(|(from, to, at)| Fall { from, to, at })
+}
+
+fn cause() -> impl Strategy<Value = Cause> {
+    prop::sample::select(vec![Cause::Revision, Cause::Refresh, Cause::MaxAge, Cause::Rollback])
+}
+
+fn stage() -> impl Strategy<Value = Stage> {
+    prop_oneof![
+        Just(Stage::Going),
+        (boxed(), boxed(), time()).prop_map(|(by, why, at)| Stage::Paused { by, why, at }),
+        (boxed(), time()).prop_map(|(why, at)| Stage::Failing { why, at }),
+        time().prop_map(|since| Stage::Baking { since }),
+    ]
+}
+
+fn rollout() -> impl Strategy<Value = Rollout> {
+    let head = (cause(), prop::option::of(revision()), revision(), time(), any::<u32>(), stage());
+    let tail = (some(key()), any::<u32>(), any::<u32>(), prop::option::of(time()), any::<bool>());
+    let progress = (time(), any::<u32>(), any::<u32>());
+    (head, tail, progress, some(key())).prop_map(|(head, tail, progress, tried)| Rollout {
+        cause: head.0,
+        from: head.1,
+        to: head.2,
+        opened: head.3,
+        covered: head.4,
+        stage: head.5,
+        failed: tail.0,
+        failed_in_a_row: tail.1,
+        passed: tail.2,
+        soaking: tail.3,
+        approved: tail.4,
+        progress: Progress {
+            at: progress.0,
+            current_available: progress.1,
+            outdated_left: progress.2,
+        },
+        tried,
+    })
+}
+
+fn desired() -> impl Strategy<Value = Desired> {
+    let line = (text(), any::<i32>(), any::<i32>(), prop::option::of(time()), any::<bool>());
+    let line = line.prop_map(|(entry, least, most, ended, folded)| LedgerLine {
+        entry: EntryId::new(entry),
+        least,
+        most,
+        ended,
+        folded,
+    });
+    let falls = (prop::option::of(fall()), some(fall()));
+    let rest = (some(line), some(time()), prop::option::of(time()));
+    (any::<u32>(), any::<u32>(), falls, rest).prop_map(|(count, explained, falls, rest)| Desired {
+        count,
+        explained,
+        waiting: falls.0,
+        falls: falls.1,
+        ledger: rest.0,
+        others: rest.1,
+        confirmed: rest.2,
+    })
+}
+
+fn model() -> impl Strategy<Value = ModelMemory> {
+    let writing = (revision(), fields(), any::<bool>(), time());
+    let writing =
+        writing.prop_map(|(over, fields, put_back, at)| Writing { over, fields, put_back, at });
+    let option = prop::option::of::<BoxedStrategy<Revision>>;
+    (
+        option(revision().boxed()),
+        prop::option::of(fields()),
+        prop::option::of(fields()),
+        prop::option::of(writing),
+        option(revision().boxed()),
+    )
+        .prop_map(|(seen, wanted_fields, good_fields, writing, put_back_over)| ModelMemory {
+            seen,
+            wanted_fields,
+            good_fields,
+            writing,
+            put_back_over,
+        })
+}
+
+fn ended() -> impl Strategy<Value = Ended> {
+    let how = prop::sample::select(vec![
+        Ending::Succeeded,
+        Ending::SucceededWithExceptions,
+        Ending::Aborted,
+        Ending::RolledBack,
+    ]);
+    (cause(), revision(), time(), how, any::<[u32; 3]>()).prop_map(|(cause, to, at, how, n)| {
+        Ended { cause, to, at, how, done: n[0], covered: n[1], failed: n[2] }
+    })
+}
+
+fn back_off() -> impl Strategy<Value = BackOff> {
+    let zone = prop::option::of(text().prop_map(Zone::new));
+    let refusal = prop::sample::select(Refusal::ALL.to_vec());
+    (refusal, zone, prop::option::of(boxed()), any::<[u32; 2]>(), time(), time()).prop_map(
+        |(refusal, zone, code, n, at, until)| BackOff {
+            refusal,
+            zone,
+            code,
+            times: n[0],
+            at,
+            until,
+            available_then: n[1],
+        },
+    )
+}
+
+fn blocked() -> impl Strategy<Value = Blocked> {
+    (key(), any::<u32>(), time(), time(), prop::option::of(boxed()))
+        .prop_map(|(key, times, at, until, code)| Blocked { key, times, at, until, code })
+}
+
+/// Every field of a state, any value in it.
+pub fn state() -> impl Strategy<Value = PoolState> {
+    let flags = any::<[bool; 3]>();
+    let times = prop::collection::vec(prop::option::of(time()), 5);
+    let revisions = prop::collection::vec(prop::option::of(revision()), 3);
+    let parts = (desired(), model(), prop::option::of(rollout()), prop::option::of(ended()));
+    let lists = (some(blocked()), some(back_off()), some((key(), time())), some((key(), time())));
+    let more = (
+        some((time(), any::<u32>())),
+        some(key()),
+        some(text().prop_map(AskId::new)),
+        some(revision()),
+    );
+    (flags, times, revisions, parts, lists, more).prop_map(
+        |(flags, times, revisions, parts, lists, more)| PoolState {
+            adopted: times[0],
+            surplus_confirmed: flags[0],
+            advisory_held: flags[1],
+            advisory_before: times[1],
+            mixed: flags[2],
+            desired: parts.0,
+            wanted: revisions[0].clone(),
+            good: more.3,
+            model: parts.1,
+            rollout: parts.2,
+            last: parts.3,
+            refresh_before: times[2],
+            scheduled: times[3],
+            blocked: lists.0,
+            backoff: lists.1,
+            tombs: lists.2,
+            casualties: lists.3,
+            breaker_released: times[4],
+            surplus_removed: more.0,
+            written_off: more.1,
+            model_accepted: revisions[1].clone(),
+            hot_loop_released: revisions[2].clone(),
+            honoured: more.2,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn a_state_survives(state in state()) {
+        let text = encode(&state);
+        prop_assert_eq!(decode(&text).map_err(|error| error.to_string()), Ok(state));
+        prop_assert!(!text.contains('\n'));
+    }
+
+    #[test]
+    fn a_state_with_slips_never_panics(text in state().prop_flat_map(|s| crate::bad_bytes::mutated(encode(&s)))) {
+        drop(decode(&text));
+    }
+}
+
+#[test]
+fn what_is_at_its_default_is_left_out() {
+    assert_eq!(encode(&PoolState::default()), r#"{"v":1,"desired":{"count":0}}"#);
+    assert_eq!(decode(r#"{"v":1,"desired":{"count":0}}"#).unwrap(), PoolState::default());
+}
+
+#[test]
+fn another_version_is_refused_with_advice() {
+    for text in [r#"{"v":2,"desired":{"count":0}}"#, r#"{"v":99,"later":[]}"#] {
+        assert!(matches!(decode(text), Err(StateError::Version(2 | 99))), "{text}");
+    }
+    for text in
+        ["{}", "[]", "7", "", r#"{"v":1}"#, r#"{"v":1,"desired":{"count":-1}}"#, r#"{"v":"1"}"#]
+    {
+        assert!(matches!(decode(text), Err(StateError::Unreadable(_))), "{text}");
+    }
+    assert!(HELP.contains("leave the state out"));
+}
