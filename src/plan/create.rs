@@ -358,7 +358,7 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut H
 }
 
 /// The revision in the model failed, or never had an available machine, and a better one is known.
-fn is_unproven(input: &Input, memory: &PoolState) -> bool {
+pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     let served = memory.good.contains(here)
         || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
