@@ -35,7 +35,8 @@ lived beside the limits, the calls it made, and a picture: machines as lines, ti
 Every machine of a pool file begins on the old model. A snapshot brings its machines as they are; where none of them is \
 out of date, the model changes at the start. After every turn laws are checked that share nothing with the planner.
 
-The same input and the same seed give the same bytes.";
+The same input and the same seed give the same bytes. A broken law is a fault of poolkeeper and ends with exit code 3, \
+as does a storm that does not come to rest; a pool that waits for a person is no error.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper simulate web.yaml                          a calm day

@@ -73,11 +73,11 @@ fn numbers(outcome: &Outcome, limits: Limits) -> Table {
     let rose = if high > ceiling { ", and others alone took the pool above it" } else { "" };
     let high = format!("never more than {high}; the ceiling is {ceiling}{rose}");
     row("live", high, Style::Plain);
-    let turns = format!(
-        "{}; {} more were asked for and came together in these",
-        outcome.turns, outcome.asks_coalesced
-    );
-    row("turns", turns, Style::Plain);
+    let more = match outcome.asks_coalesced {
+        0 => String::new(),
+        more => format!("; {more} more were asked for and came together in these"),
+    };
+    row("turns", format!("{}{more}", outcome.turns), Style::Plain);
     let by_kind: Vec<String> = outcome
         .calls
         .iter()
