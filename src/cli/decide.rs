@@ -115,3 +115,55 @@ fn name(key: &Key, snapshot: &SnapshotInput) -> Box<str> {
     let machine = snapshot.machines.iter().find(|machine| machine.key() == *key);
     machine.map_or_else(|| key.as_str().into(), |machine| machine.id.as_str().into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::v1;
+    use crate::api::v1::snapshot::Snapshots;
+
+    fn rolling() -> SnapshotInput {
+        let text = include_str!("../../tests/cli/inputs/rolling.json");
+        Snapshots::default().read(text.as_bytes()).unwrap()
+    }
+
+    fn note(law: u8, snapshot: &SnapshotInput, machines: &[usize]) -> Note {
+        let machines = machines.iter().map(|at| snapshot.machines[*at].key()).collect();
+        Note { law, say: "too few are left".into(), machines }
+    }
+
+    #[test]
+    fn a_sound_plan_is_not_touched() {
+        let snapshot = rolling();
+        let decision = decide(&snapshot).unwrap();
+        assert_eq!((decision.exit(), decision.refused), (Exit::Done, false));
+        assert_eq!(decision.planned, crate::plan::plan(&snapshot.input()).unwrap());
+        assert!(!decision.planned.actions.is_empty());
+    }
+
+    #[test]
+    fn a_frozen_pool_does_nothing_and_remembers_nothing() {
+        let snapshot = rolling();
+        let planned = decide(&snapshot).unwrap().planned;
+        let moved = planned.report.machines.iter().filter(|machine| acted_on(machine.why)).count();
+        assert!(moved > 0);
+        let notes =
+            [note(3, &snapshot, &[3]), note(1, &snapshot, &[0, 1]), note(1, &snapshot, &[])];
+        let frozen = freeze(planned.clone(), &notes, &snapshot);
+        assert!(frozen.actions.is_empty());
+        assert_eq!(frozen.state, snapshot.state.clone().unwrap_or_default());
+        for report in &frozen.report.machines {
+            let record = &snapshot.machines[report.index as usize];
+            assert_eq!(report.lifecycle, record.lifecycle, "{}", record.id);
+            assert!(!acted_on(report.why));
+        }
+        let of_laws = |hold: &&Hold| hold.reason == HoldReason::Law;
+        let laws: Vec<&Hold> = frozen.report.holds.iter().filter(of_laws).collect();
+        assert_eq!(laws.iter().map(|hold| hold.law).collect::<Vec<_>>(), [Some(1), Some(3)]);
+        assert_eq!(laws[0].blockers.len(), 2);
+        assert_eq!(frozen.report.holds.len(), planned.report.holds.len() + 2);
+        let text = v1::plan::encode(&snapshot.input(), &frozen);
+        assert!(text.contains("\"actions\":[]") && text.contains("\"reason\":\"law:1\""), "{text}");
+        assert_eq!(Decision { planned: frozen, refused: true }.exit(), Exit::Refused);
+    }
+}

@@ -4,6 +4,7 @@ use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::inventory::{Native, Orchestration};
 use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
 use crate::model::rollout::{BackOff, PoolState, Stage};
@@ -34,6 +35,8 @@ pub(super) struct Wish {
     /// What the rollout may have on its way.
     pub replace: i64,
     pub ceiling_left: i64,
+    /// The gate is open: what is made goes on with the rollout, and is not only made up for.
+    pub open: bool,
 }
 
 impl Wish {
@@ -154,7 +157,7 @@ pub(super) fn raise(
     let from = input.set.capacity;
     let mut to = i64::from(from) + create;
     if input.set.orchestration == Orchestration::Uniform {
-        to = to.min(count.ceiling);
+        to = to.min(count.ceiling + count.excused);
         if drift > 0 {
             // What the capacity already asks for may come as well: one step at a time, and never over the ceiling.
             to = to.min(i64::from(from) + 1).min(count.ceiling - count.leaving);
@@ -169,6 +172,15 @@ pub(super) fn raise(
         if to <= i64::from(from) {
             hold.ask("settleCapacity");
         }
+    }
+    if create > 0 && to <= i64::from(from) && drift == 0 {
+        holds
+            .add(
+                HoldReason::Ceiling,
+                format!("the capacity is {from} already and the ceiling is {}", count.ceiling),
+            )
+            .number("capacity", i64::from(from))
+            .number("ceiling", count.ceiling);
     }
     if create <= 0 || to <= i64::from(from) {
         return None;
@@ -292,7 +304,11 @@ fn within_quota(input: &Input, create: i64, holds: &mut Holds) -> i64 {
 
 /// A scale set has one model: while it is not proven, what is lost comes up on it only where the floor needs it.
 fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &mut Holds) -> i64 {
-    let replace = replace_on_model(input, memory, wish, holds);
+    // Nothing is replaced on a revision that was given up, so what is lost is all that is wished for.
+    let replace =
+        if is_abandoned(input, memory) { 0 } else { replace_on_model(input, memory, wish, holds) };
+    // Behind a closed gate nothing is replaced: all that is made is growth, or makes up for a loss.
+    let replace = if wish.open || !is_unproven(input, memory) { replace } else { 0 };
     if wish.fill <= replace || !is_unproven(input, memory) {
         return wish.fill.max(replace);
     }
@@ -344,17 +360,30 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut H
 /// The revision in the model failed, or never had an available machine, and a better one is known.
 pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
-    if memory.model_accepted.as_ref() == Some(here) {
-        return false;
-    }
-    let better = memory.good.iter().any(|good| good != here);
-    let failed = memory.rollout.as_ref().is_some_and(|r| {
+    let served = memory.good.contains(here)
+        || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
+    let begins = memory.rollout.is_some() && !served && knows_better(input, memory);
+    is_abandoned(input, memory) || begins
+}
+
+/// Machines that are missing wait, or would, for a word on the revision in the model.
+pub(super) fn waits_for_model(input: &Input, memory: &PoolState) -> bool {
+    let well = |m: &&Machine| matches!(m.condition, Condition::Ready | Condition::Provisioning);
+    let missing = input.machines.iter().filter(well).count() < memory.desired.count as usize;
+    is_abandoned(input, memory) || (missing && is_unproven(input, memory))
+}
+
+/// The revision in the model failed and nobody answered, or was left for a better one.
+fn is_abandoned(input: &Input, memory: &PoolState) -> bool {
+    let here = &input.set.revision;
+    let failing = memory.rollout.as_ref().is_some_and(|r| {
         r.to == *here && r.from.as_ref() != Some(here) && matches!(r.stage, Stage::Failing { .. })
     });
-    let good = memory.good.contains(here);
-    // It was left for a better one, and the model still names it.
-    let left = !good && memory.wanted.as_ref() != Some(here);
-    let served = good
-        || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
-    better && (failed || left || (!served && memory.rollout.is_some()))
+    let left = !memory.good.contains(here) && memory.wanted.as_ref() != Some(here);
+    (failing || left) && knows_better(input, memory)
+}
+
+fn knows_better(input: &Input, memory: &PoolState) -> bool {
+    let here = &input.set.revision;
+    memory.model_accepted.as_ref() != Some(here) && memory.good.iter().any(|good| good != here)
 }

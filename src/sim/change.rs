@@ -1,5 +1,7 @@
 //! The made-up cloud as an adapter changes it: one call an order, its answer classified, and what it really hit noted.
 
+use super::look::fingerprint;
+use super::plant::Slip;
 use super::refuse::{classify, of_operation};
 use super::stage::{Call, Shared, Stage};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
@@ -19,7 +21,7 @@ impl ChangeCloud for Shared {
 
     async fn delete(&self, order: &Order<'_>, targets: &[Target], force: bool) -> Answer {
         let mut stage = self.lock();
-        let ids = ids(targets);
+        let ids = stage.slipped(targets);
         stage.change(order, Verb::Delete, targets, |stage| {
             stage.world.delete_instances(stage.set, &ids, force)
         })
@@ -96,7 +98,8 @@ impl Stage {
         self.note(order, Verb::Raise, Vec::new(), Some(to));
         let before = self.world.truth(self.set).map(|truth| truth.capacity);
         let etag = expect.etag.as_ref().map(crate::model::ids::Etag::as_str);
-        let said = self.world.patch_capacity(self.set, to, etag);
+        let asked = to + u32::from(self.slip == Slip::AsksForMore);
+        let said = self.world.patch_capacity(self.set, asked, etag);
         let after = self.world.truth(self.set).map(|truth| truth.capacity);
         let answer = self.answered(said);
         if let Some(call) = self.calls.last_mut() {
@@ -141,7 +144,7 @@ impl Stage {
                 }
                 Ok(set) => {
                     let moved = from.is_some_and(|from| set.capacity != from);
-                    if moved || super::look::fingerprint(&set.model) != expect.revision {
+                    if moved || fingerprint(self.scheme, &set.model) != expect.revision {
                         return Some(Answer::Refused(Refused::plain(Refusal::Conflict)));
                     }
                 }
@@ -162,9 +165,11 @@ impl Stage {
             return Answer::NotSent;
         }
         self.note(order, verb, Vec::new(), None);
-        let before = self.standing(targets);
+        let neighbour = self.neighbour(targets).filter(|_| verb == Verb::Delete);
+        let targets: Vec<Target> = targets.iter().cloned().chain(neighbour).collect();
+        let before = self.standing(&targets);
         let said = call(self);
-        let after = self.standing(targets);
+        let after = self.standing(&targets);
         let took = said.is_ok() || before != after;
         if took {
             self.reached(&before, &after, verb);
@@ -186,6 +191,25 @@ impl Stage {
             call.took = true;
             call.hit = hit.into_iter().map(|vm| Key::new(vm.to_string())).collect();
         }
+    }
+
+    /// Planted: a machine that nobody named is taken along.
+    fn neighbour(&self, targets: &[Target]) -> Option<Target> {
+        if self.slip != Slip::TakesNeighbour {
+            return None;
+        }
+        let first = targets.first()?;
+        let named = |id: &str| targets.iter().any(|target| target.id.as_str() == id);
+        let truth = self.world.truth(self.set)?;
+        let other = truth.instances.iter().find(|instance| !named(&instance.id.0))?;
+        Some(Target { id: crate::model::ids::InstanceId::new(&*other.id.0), ..first.clone() })
+    }
+
+    fn slipped(&self, targets: &[Target]) -> Vec<InstanceId> {
+        ids(targets)
+            .into_iter()
+            .chain(self.neighbour(targets).map(|t| InstanceId::from(t.id.as_str())))
+            .collect()
     }
 
     fn standing(&self, targets: &[Target]) -> Vec<Standing> {

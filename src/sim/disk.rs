@@ -6,8 +6,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::plant::Slip;
 use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, MemoryStore, Store, StoreError};
-use crate::model::ids::{Key, PoolName};
+use crate::model::ids::{Epoch, Key, PoolName};
 use crate::model::journal::Entry;
 use crate::model::plan::Ask;
 use crate::model::time::{Span, Time};
@@ -31,13 +32,16 @@ pub(super) struct Disk {
     cuts: Vec<Cut>,
     /// Since the power went, until the machine starts again.
     dead: AtomicBool,
+    slip: Slip,
+    /// The epoch of the last lease.
+    epoch: AtomicU64,
     /// Every entry that reached the disk, in the order of writing, as it stands.
     entries: Mutex<Vec<Entry>>,
 }
 
 impl Disk {
-    pub fn new(cuts: Vec<Cut>) -> Self {
-        Self { cuts, ..Self::default() }
+    pub fn new(cuts: Vec<Cut>, slip: Slip) -> Self {
+        Self { cuts, slip, ..Self::default() }
     }
 
     pub fn commits(&self) -> u64 {
@@ -100,7 +104,12 @@ impl Store for Disk {
         if self.cuts.contains(&Cut::Before(number)) {
             return Err(self.die());
         }
-        let done = self.store.commit(commit).await;
+        let done = if self.slip == Slip::OldLease {
+            let epoch = Epoch(self.epoch.load(Ordering::Relaxed));
+            self.store.commit(&Commit { epoch, ..commit.clone() }).await
+        } else {
+            self.store.commit(commit).await
+        };
         if done.is_ok() {
             self.keep(commit);
         }
@@ -122,6 +131,8 @@ impl Store for Disk {
 
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
         self.alive()?;
-        self.store.acquire(holder, now, ttl).await
+        let lease = self.store.acquire(holder, now, ttl).await?;
+        self.epoch.store(lease.epoch.0, Ordering::Relaxed);
+        Ok(lease)
     }
 }

@@ -46,6 +46,13 @@ impl Run<'_> {
                 self.house.facts.turn_gate(verdict);
                 format!("the gates say {verdict:?}")
             }
+            Wish::Upgrade => {
+                self.house.stage.lock().scheme += 1;
+                let now = self.now();
+                self.start_again(now);
+                "a newer version of the program starts; it computes fingerprints another way"
+                    .to_owned()
+            }
             Wish::Cordon { nth } => {
                 let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
                 let mut stage = self.house.stage.lock();

@@ -37,7 +37,7 @@ impl Stage {
         if blind {
             gaps.push(Gap { what: "nodes".into(), why: "the cluster did not answer".into() });
         }
-        let mut prints = Prints::default();
+        let mut prints = Prints { scheme: self.scheme, known: Vec::new() };
         let instances: Vec<Instance> =
             views.iter().map(|view| self.instance(view, &set, blind, &mut prints)).collect();
         let conditions = instances.iter().map(|row| (row.condition, row.since)).collect();
@@ -84,7 +84,7 @@ impl Stage {
     fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetSeen {
         let tags = set.model.tags.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into()));
         SetSeen {
-            revision: fingerprint(&set.model),
+            revision: fingerprint(self.scheme, &set.model),
             capacity: set.capacity,
             etag: self.adapter.shows_etag.then(|| Etag::new(&*set.etag.0)),
             orchestration: match set.orchestration {
@@ -149,24 +149,35 @@ impl Stage {
 }
 
 /// Fingerprints of one look: machines share a handful of models.
-#[derive(Debug, Default)]
-struct Prints(Vec<(Arc<Model>, Revision)>);
+#[derive(Debug)]
+struct Prints {
+    scheme: u32,
+    known: Vec<(Arc<Model>, Revision)>,
+}
 
 impl Prints {
     fn of(&mut self, model: &Arc<Model>) -> Revision {
-        let known = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, model));
+        let known = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, model));
         known.map(|(_, print)| print.clone()).unwrap_or_else(|| {
-            let print = fingerprint(model);
-            self.0.push((Arc::clone(model), print.clone()));
+            let print = fingerprint(self.scheme, model);
+            self.known.push((Arc::clone(model), print.clone()));
             print
         })
     }
 }
 
 /// Of what the cloud shows of a model: custom data is never among it.
-pub(super) fn fingerprint(model: &Model) -> Revision {
+pub(super) fn fingerprint(scheme: u32, model: &Model) -> Revision {
     let shown = Model { custom_data: String::new(), ..model.clone() };
-    Revision::new(format!("v1:{}", shown.print()))
+    let print = shown.print();
+    match scheme {
+        1 => Revision::new(format!("v1:{print}")),
+        // Nothing of the old way of computing can be recognized in the new one.
+        scheme => {
+            let print: String = print.chars().rev().collect();
+            Revision::new(format!("v{scheme}:{print}"))
+        }
+    }
 }
 
 fn natives(native: &world::Native) -> Vec<Native> {

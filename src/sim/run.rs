@@ -9,6 +9,7 @@ use super::disk::Disk;
 use super::house::{House, Measured};
 use super::outcome::{Breach, End, Outcome};
 use super::people::{Operator, deed};
+use super::plant::{Plant, Slip};
 use super::scenario::{LONGEST, MOST_TURNS, Scenario, Wish};
 use super::stage::{Shared, Stage};
 use super::story::Story;
@@ -52,7 +53,12 @@ pub(super) fn now_or_never<F: Future>(future: F) -> Result<F::Output, NotReady> 
 
 /// Rehearse it.
 pub fn run(scenario: &Scenario) -> Outcome {
-    let mut run = Run::new(scenario);
+    run_planted(scenario, Plant::default())
+}
+
+/// Rehearse it with a fault planted into the loop.
+pub fn run_planted(scenario: &Scenario, plant: Plant) -> Outcome {
+    let mut run = Run::new(scenario, plant);
     let end = run.to_the_end();
     run.outcome(end)
 }
@@ -67,6 +73,7 @@ pub(super) struct Run<'a> {
     wake: Wake,
     /// No turn before this time: the cloud answers no more listings, or another life leads.
     paced: Time,
+    first_lease: Option<Lease>,
     pub(super) wishes: Vec<(Time, Wish)>,
     pub(super) next_ask: u32,
     asked: u64,
@@ -89,15 +96,16 @@ enum Made {
 }
 
 impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario) -> Self {
+    fn new(scenario: &'a Scenario, plant: Plant) -> Self {
         let start = scenario.start;
-        let stage = set_up(scenario);
+        let mut stage = set_up(scenario);
+        stage.slip = plant.slip;
         let recorder = Recorder::new(&stage, scenario.policy.rollout.min_ready.millis());
         let stage = Shared::new(stage);
         let house = House {
             facts: Measured::new(stage.clone(), &scenario.policy),
-            disk: Disk::new(scenario.cuts.clone()),
-            decide: Watching::new(stage.clone()),
+            disk: Disk::new(scenario.cuts.clone(), plant.slip),
+            decide: Watching::new(stage.clone(), plant),
             stage,
         };
         let mut wishes: Vec<(Time, Wish)> =
@@ -112,6 +120,7 @@ impl<'a> Run<'a> {
             lease: None,
             wake: first_wake(scenario, 1),
             paced: start,
+            first_lease: None,
             wishes,
             next_ask: 0,
             asked: 0,
@@ -211,7 +220,11 @@ impl<'a> Run<'a> {
     }
 
     fn turn(&mut self) -> Result<Made, NotReady> {
-        let Some(lease) = self.lead()? else { return Ok(Made::Nothing) };
+        let Some(mut lease) = self.lead()? else { return Ok(Made::Nothing) };
+        let first = self.first_lease.get_or_insert_with(|| lease.clone());
+        if self.house.stage.lock().slip == Slip::OldLease && self.turns % 2 == 1 {
+            lease = Lease { not_after: lease.not_after, ..first.clone() };
+        }
         self.turns += 1;
         let commits = self.house.disk.commits();
         let done = now_or_never(self.process.turn(&self.house, &self.policy, &lease))?;
@@ -267,6 +280,12 @@ impl<'a> Run<'a> {
 
     /// All that was only in memory is gone; what is on the disk, and the world, are as they were.
     fn restart(&mut self, now: Time) {
+        self.start_again(now);
+        let story = "the power goes; the process starts again";
+        self.story.tell(now, self.scenario.start, story);
+    }
+
+    pub(super) fn start_again(&mut self, now: Time) {
         self.crashes += 1;
         self.life += 1;
         self.lease = None;
@@ -338,7 +357,7 @@ impl<'a> Run<'a> {
             .process
             .remembered()
             .is_none_or(|image| image.journal.open().iter().any(|entry| !Entry::is_ended(entry)));
-        let goes_on = open || !planned.actions.is_empty();
+        let goes_on = open || !planned.actions.is_empty() || state.model.writing.is_some();
         let case = crate::judge::Case {
             now: decision.now,
             policy: &self.policy,

@@ -44,6 +44,8 @@ pub enum Wish {
     Image(Box<str>),
     /// A gate turns.
     Gate(Verdict),
+    /// A newer version of this program starts, which computes fingerprints another way.
+    Upgrade,
     /// Somebody else cordons the node of the machine at this place.
     Cordon { nth: u32 },
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cluster::Cluster;
+use super::plant::Slip;
 use crate::ambient::Clock;
 use crate::model::action::Verb;
 use crate::model::ids::{EntryId, Key};
@@ -65,6 +66,9 @@ pub(super) struct Stage {
     pub listing_from: Ms,
     /// Machines made by others.
     pub foreign: BTreeMap<Guid, Ms>,
+    pub slip: Slip,
+    /// How fingerprints are computed: a newer version of the program may do it another way.
+    pub scheme: u32,
 }
 
 impl Stage {
@@ -80,6 +84,8 @@ impl Stage {
             events: Vec::new(),
             listing_from: Ms::MIN,
             foreign: BTreeMap::new(),
+            slip: Slip::None,
+            scheme: 1,
         };
         stage.join_first_nodes();
         stage

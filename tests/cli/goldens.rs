@@ -74,7 +74,7 @@ fn machines_with_nothing_to_say_are_counted_in_large_pools() {
     let mut snapshot = idle(60);
     snapshot["machines"][7]["revision"] = json!("r1");
     let ended = page("plan-large", &["plan", "--snapshot", "-"], &snapshot.to_string());
-    assert!(ended.out.contains("59 machines"), "{}", ended.out);
+    assert!(ended.out.contains("59 more machines"), "{}", ended.out);
     let all = run(&["plan", "--snapshot", "-", "--all"], &snapshot.to_string());
     assert!(all.out.lines().count() > 70, "{}", all.out);
 }

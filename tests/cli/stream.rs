@@ -26,7 +26,6 @@ fn a_bad_line_is_answered_and_ends_nothing() {
         (bad.as_str(), "badValue"),
         ("{", "syntax"),
         ("7", "wrongType"),
-        ("{\"now\":1,\"now\":2}", "badValue"),
         ("\u{1}", "syntax"),
         ("{\"nowt\": 1}", "unknownKey"),
     ] {
@@ -96,4 +95,25 @@ fn an_empty_stream_is_done_at_once() {
         let ended = run(STREAM, input);
         assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), "", ""));
     }
+}
+
+/// Every line is answered by one line, whatever is on it.
+#[test]
+fn broken_snapshots_are_answered_and_never_end_it() {
+    let good = rolling().to_string().into_bytes();
+    let cut = (0..good.len()).step_by(101).map(|end| good[..end].to_vec());
+    let turned = (0..good.len()).step_by(67).map(|at| {
+        let mut bytes = good.clone();
+        bytes[at] = [b'"', b'}', b'9', b',', 0xff][at % 5];
+        bytes
+    });
+    let deep = [b"[".repeat(100_000), b"{\"a\":".repeat(100_000)];
+    let lines: Vec<Vec<u8>> = cut.chain(turned).chain(deep).collect();
+    let asked = lines.iter().filter(|line| !line.is_empty()).count();
+    let ended = finish(command(STREAM), &[lines.join(&b'\n'), b"\n".to_vec(), good].concat());
+    assert_eq!((ended.code, ended.err.as_str()), (Some(2), ""));
+    let answers = ended.lines();
+    assert_eq!(answers.len(), asked + 1);
+    assert!(answers.iter().all(|answer| answer["kind"] == "Error" || answer["kind"] == "Plan"));
+    assert_eq!(answers[asked]["kind"], "Plan");
 }

@@ -80,12 +80,9 @@ pub fn golden(name: &str, is: &str) {
 
 /// What a person sees who runs this.
 pub fn transcript(args: &[&str], ended: &Ended) -> String {
-    let mut text = format!("$ poolkeeper {}\n{}", args.join(" "), ended.out);
-    if !ended.err.is_empty() {
-        text.push_str(&format!("--- standard error\n{}", ended.err));
-    }
-    text.push_str(&format!("--- exit {}\n", ended.code.unwrap_or(-1)));
-    text
+    let Ended { out, err, code } = ended;
+    let err = if err.is_empty() { String::new() } else { format!("--- standard error\n{err}") };
+    format!("$ poolkeeper {}\n{out}{err}--- exit {}\n", args.join(" "), code.unwrap_or(-1))
 }
 
 pub fn rolling() -> Value {

@@ -1,1 +1,324 @@
-//! sizes
+//! How many: who says so, what our own writes explain, and the brakes on getting smaller.
+
+use poolkeeper::model::action::Verb;
+use poolkeeper::model::inventory::Native;
+use poolkeeper::model::journal::{Outcome, Refusal};
+use poolkeeper::model::machine::Condition;
+use poolkeeper::model::plan::{AskVerb, Quota};
+use poolkeeper::model::policy::{Owner, Unconfirmed};
+use poolkeeper::model::time::Span;
+
+use super::kit::{NOW, Pool, Turn, refused};
+
+/// A pool of ten on target that a person made smaller.
+fn made(desired: u32) -> Pool {
+    let pool = Pool::new(desired, "1", "0").settled().new_ready(10);
+    pool.state(|state| state.desired.count = 10)
+}
+
+#[test]
+fn a_big_fall_waits_for_a_person() {
+    made(8).plan().is_silent_on("scaleDownUnconfirmed");
+    let turn = made(7).plan();
+    turn.does(None, &[]).says("scaleDownUnconfirmed");
+    assert_eq!(turn.desired(), 10);
+    let turn = made(3).ask(AskVerb::Approve).plan();
+    assert_eq!((turn.desired(), turn.deleted().len()), (3, 7));
+    made(0).policy(|d| d.unconfirmed = Unconfirmed::Allow).plan().is_silent_on("brake");
+    // Back up before anybody answered: nothing happened.
+    let up = made(10).state(|s| s.desired.count = 10).plan();
+    up.does(None, &[]).is_silent_on("scaleDownUnconfirmed");
+}
+
+#[test]
+fn many_small_falls_are_a_big_one() {
+    let mut pool = Pool::new(10, "1", "0").settled().new_ready(10);
+    let mut turn = pool.plan();
+    for desired in [9, 8, 7, 6] {
+        pool = pool.after(&turn, Span::minutes(5));
+        pool.draft.count = desired;
+        turn = pool.plan();
+    }
+    assert_eq!(turn.desired(), 8);
+    turn.says("scaleDownUnconfirmed");
+    // An hour later they are old.
+    pool = pool.after(&turn, Span::minutes(70));
+    pool.draft.count = 7;
+    assert_eq!(pool.plan().desired(), 7);
+}
+
+#[test]
+fn what_a_person_agreed_to_is_where_later_falls_are_measured_from() {
+    let pool = made(5).ask(AskVerb::Approve);
+    let turn = pool.plan();
+    assert_eq!(turn.desired(), 5);
+    let mut later = pool.after(&turn, Span::minutes(5));
+    later.machines.truncate(5);
+    later = later.state(|s| s.desired.explained = 5);
+    later.draft.count = 4;
+    let turn = later.plan();
+    assert_eq!((turn.desired(), turn.deleted().len()), (4, 1));
+}
+
+#[test]
+fn no_more_than_a_fifth_leaves_in_an_hour() {
+    let pool = Pool::new(10, "1", "0").settled().new_ready(15).state(|s| s.desired.explained = 15);
+    let turn = pool.plan();
+    assert_eq!(turn.deleted().len(), 2);
+    let gone: Vec<String> = turn.deleted().iter().map(ToString::to_string).collect();
+    let mut later = pool.after(&turn, Span::minutes(10)).state(|s| s.desired.explained = 13);
+    later.machines.retain(|m| !gone.contains(&m.id.as_str().to_owned()));
+    later.plan().does(None, &[]).says("brake");
+    assert_eq!(later.clone().ask(AskVerb::Approve).plan().deleted().len(), 0, "nothing to confirm");
+    let hour = later.clone().after(&later.plan(), Span::minutes(61));
+    assert_eq!(hour.plan().deleted().len(), 2);
+}
+
+#[test]
+fn nothing_is_surplus_at_first_sight() {
+    let pool = Pool::new(10, "1", "0").new_ready(100).first_sight();
+    let turn = pool.plan();
+    turn.does(None, &[]).says("scaleDownUnconfirmed");
+    let agreed = pool.clone().after(&turn, Span::minutes(1)).ask(AskVerb::Approve);
+    assert_eq!(agreed.plan().deleted().len(), 90);
+}
+
+#[test]
+fn nor_does_the_surplus_of_first_sight_leave_as_outdated() {
+    let pool = Pool::new(10, "1", "0").old_ready(100).first_sight();
+    let turn = pool.plan();
+    turn.does(None, &[]).says("scaleDownUnconfirmed");
+    pool.after(&turn, Span::minutes(1)).plan().does(None, &[]).says("scaleDownUnconfirmed");
+    // What a surge explains goes on: a lost memory makes it slower, not stuck.
+    let surged = Pool::new(3, "1", "0").old_ready(3).new_ready(1).first_sight();
+    surged.plan().does(None, &["o1"]);
+}
+
+#[test]
+fn an_extra_machine_that_never_came_up_leaves_first_and_the_rest_follows() {
+    let pool = Pool::new(5, "1", "0").settled().new_ready(5).new_young(1);
+    pool.plan().does(None, &["n6"]);
+    let pool = Pool::new(5, "1", "0").settled().new_ready(5).new_unready(1);
+    pool.plan().does(None, &["n6"]);
+}
+
+#[test]
+fn a_pool_whose_size_somebody_else_changes_twice_an_hour_asks_who_owns_it() {
+    let pool = Pool::new(10, "1", "0").settled().new_ready(15);
+    let once = pool.clone().state(|s| s.desired.explained = 10);
+    // The cloud may still be busy with what they asked for.
+    let turn = once.plan();
+    turn.does(None, &[]).is_silent_on("twoWriters");
+    assert_eq!(turn.desired(), 10);
+    let twice = once.after(&turn, Span::minutes(20)).new_ready(1);
+    twice.plan().does(None, &[]).says("twoWriters");
+}
+
+#[test]
+fn machines_that_others_are_deleting_are_not_deleted_twice() {
+    // Somebody lowered ten to eight; the cloud has not chosen yet and lists all ten.
+    let pool = Pool::new(8, "1", "0").settled().new_ready(10).capacity(8);
+    pool.state(|s| s.desired.explained = 10).plan().does(None, &[]);
+    // More than asked for came up: the capacity says that it will be put right.
+    let over = Pool::new(6, "1", "0").settled().new_ready(8).capacity(6);
+    over.plan().does(None, &[]);
+}
+
+fn theirs(desired: u32) -> Pool {
+    let pool = Pool::new(0, "1", "0").policy(|d| d.owner = Owner::ScaleSet);
+    pool.state(|s| (s.desired.count, s.desired.explained) = (desired, desired))
+}
+
+#[test]
+fn their_size_is_the_capacity_less_what_our_writes_explain() {
+    // Raised for surge, at every moment of it.
+    let surge = theirs(10).old_ready(10).raise_open(10, 11, Span::seconds(20));
+    for capacity in [10, 11] {
+        assert_eq!(surge.clone().capacity(capacity).plan().desired(), 10, "{capacity}");
+    }
+    // They went to 13 meanwhile; or to 8.
+    assert_eq!(surge.clone().capacity(13).plan().desired(), 12);
+    assert_eq!(surge.capacity(8).plan().desired(), 8);
+    // A delete may have lowered it already, or not yet.
+    let delete = theirs(10)
+        .old_ready(10)
+        .new_ready(1)
+        .state(|s| s.desired.explained = 11)
+        .gone_for("o1", Condition::Deleting, Span::seconds(20))
+        .delete_open(&["o1"], Span::seconds(20));
+    for capacity in [10, 11] {
+        let turn = delete.clone().capacity(capacity).plan();
+        assert_eq!(turn.desired(), 10, "{capacity}");
+        assert!(turn.deleted().is_empty());
+    }
+}
+
+#[test]
+fn a_refused_write_explains_nothing() {
+    let pool = theirs(10).old_ready(10);
+    let refused = pool.raise_ended(10, 11, Span::seconds(90), refused(Refusal::Conflict));
+    assert_eq!(refused.clone().capacity(10).plan().desired(), 10);
+    assert_eq!(refused.capacity(11).plan().desired(), 11);
+}
+
+#[test]
+fn a_late_read_is_no_other_writer() {
+    // The raise is done, and the capacity is read as it was for a minute.
+    let pool = theirs(10).old_ready(10).new_ready(1);
+    let pool = pool.raise_ended(10, 11, Span::seconds(10), Outcome::Done);
+    let turn = pool.clone().capacity(10).plan();
+    assert_eq!(turn.desired(), 10);
+    let later = pool.after(&turn, Span::seconds(10)).capacity(11);
+    assert_eq!(later.plan().desired(), 10);
+}
+
+#[test]
+fn a_pool_that_others_size_is_never_made_smaller_for_being_too_large() {
+    theirs(5).settled().new_ready(7).capacity(5).plan().does(None, &[]);
+    // Ours is taken back.
+    let ours = theirs(5).settled().new_ready(6).state(|s| s.desired.explained = 6);
+    assert_eq!(ours.plan().deleted().len(), 1);
+    // And surge that they would read as size is one at a time.
+    let many = theirs(10).old_ready(10).policy(|d| {
+        d.rollout.max_surge = poolkeeper::model::quantity::Quantity::of(5);
+    });
+    many.plan().does(Some(11), &[]);
+}
+
+#[test]
+fn without_a_version_another_writers_number_is_not_overwritten() {
+    let bare = |pool: Pool| pool.set(|set| set.etag = None);
+    bare(theirs(10).old_ready(9).capacity(10)).plan().does(None, &[]).says("unsafeRaise");
+    let autoscaled = Pool::new(3, "1", "0").settled().new_ready(2).set(|set| {
+        set.natives = vec![Native::Autoscale];
+    });
+    bare(autoscaled).plan().does(None, &[]).says("unsafeRaise");
+    bare(Pool::new(3, "1", "0").settled().new_ready(2)).plan().does(Some(3), &[]);
+}
+
+#[test]
+fn a_raise_waits_until_the_last_one_was_read_back() {
+    let asked = Pool::new(5, "1", "0").settled().new_ready(3).raise_open(3, 4, Span::seconds(30));
+    asked.clone().capacity(3).plan().does(None, &[]).says("raiseNotLanded");
+    // Landed: its operation may go on for long, further ones do not wait for it.
+    asked.capacity(4).plan().does(Some(5), &[]).says("raisedNotSeen");
+}
+
+#[test]
+fn a_machine_of_an_earlier_raise_is_not_taken_for_one_of_the_next() {
+    // Seen by the very read on which the raise rests: it came of something else.
+    let pool = Pool::new(5, "1", "0").settled().new_ready(3).new_young(1);
+    let asked = NOW.minus(Span::seconds(3));
+    let pool = pool.edit("n4", |m| m.first_seen = asked.minus(Span::seconds(1)));
+    pool.raise_open(4, 5, Span::seconds(3)).capacity(5).plan().does(None, &[]);
+}
+
+#[test]
+fn capacity_that_nothing_lives_up_to_is_drift() {
+    // Nine asked for, six came, and the raise is long over.
+    let pool = Pool::new(9, "1", "0").settled().new_ready(6).capacity(9);
+    let done = pool.raise_ended(6, 9, Span::minutes(3), refused(Refusal::NoCapacity));
+    let over = done.clone().state(|s| s.backoff.clear());
+    over.plan().says("noCapacity");
+    let later = Pool::new(9, "1", "0").settled().new_ready(6).capacity(9);
+    // Three may come as well: one more is asked for, and never over the ceiling.
+    later.plan().does(Some(10), &[]).says("drift");
+    let full = Pool::new(9, "1", "0").settled().new_ready(6).capacity(10);
+    let turn = full.plan();
+    turn.does(None, &[]);
+    assert_eq!(turn.hold("drift").unwrap().verb, Some("settleCapacity"));
+    let settled = full.ask(AskVerb::SettleCapacity).plan();
+    assert_eq!((settled.raise(), settled.accepted()), (Some((10, 6)), vec![true]));
+}
+
+#[test]
+fn capacity_is_not_settled_while_machines_are_on_their_way() {
+    let pool = Pool::new(9, "1", "0").settled().new_ready(7).capacity(10);
+    let pool = pool.gone_for("n1", Condition::Deleting, Span::seconds(30));
+    let turn = pool.delete_open(&["n1"], Span::seconds(30)).ask(AskVerb::SettleCapacity).plan();
+    assert_eq!((turn.raise(), turn.accepted()), (None, vec![false]));
+}
+
+#[test]
+fn another_writer_above_the_ceiling_is_not_outbid() {
+    let pool = Pool::new(30, "1", "0").settled().new_ready(29).capacity(35);
+    let turn = pool.plan();
+    assert_eq!(turn.raise(), None, "{:?}", turn.holds());
+}
+
+#[test]
+fn the_quota_is_asked_before_the_cloud_is() {
+    let cores = |left| Some(Quota { family: "D".into(), cores_left: left, cores_each: 4 });
+    let mut pool = Pool::new(10, "4", "0").old_ready(10);
+    pool.facts.quota = cores(9);
+    pool.plan().does(Some(12), &[]).says("quota");
+    pool.facts.quota = cores(3);
+    pool.plan().does(None, &[]).says("quota");
+    // With U to spend a delete frees what is needed.
+    let mut pool = Pool::new(4, "1", "1").old_ready(4);
+    pool.facts.quota = cores(0);
+    pool.plan().does(None, &["o1"]);
+}
+
+#[test]
+fn a_refused_raise_is_tried_again_later_and_later() {
+    let mut pool = Pool::new(3, "1", "0").settled().new_ready(2);
+    let mut waits = Vec::new();
+    let mut turn: Turn = pool.plan();
+    for _ in 0..4 {
+        pool.open.clear();
+        pool = pool.after(&turn, Span::minutes(1));
+        pool = pool.raise_ended(2, 3, Span::seconds(1), refused(Refusal::NoCapacity));
+        turn = pool.plan();
+        turn.says("noCapacity").does(None, &[]);
+        waits.push(turn.planned.state.backoff[0].until.since(turn.planned.state.backoff[0].at));
+        pool.now = turn.planned.state.backoff[0].until;
+        pool.open.clear();
+        pool = pool.after(&turn, Span::seconds(1));
+        turn = pool.plan();
+        assert!(turn.raise().is_some());
+    }
+    assert_eq!(waits, [5, 10, 20, 40].map(Span::minutes));
+}
+
+#[test]
+fn a_full_zone_stops_nothing_while_another_has_room() {
+    use poolkeeper::model::ids::Zone;
+    use poolkeeper::model::journal::Refused;
+    let zoned = |zones: &[&str]| {
+        let mut pool = Pool::new(3, "1", "0").settled().new_ready(2);
+        pool.set.zones = ["1", "2"].iter().map(Zone::new).collect();
+        for zone in zones {
+            let zone = Some(Zone::new(zone));
+            let full = Refused { zone, ..Refused::plain(Refusal::NoCapacity) };
+            pool = pool.raise_ended(2, 3, Span::seconds(70), Outcome::Refused(full));
+        }
+        pool.plan()
+    };
+    zoned(&["1"]).does(Some(3), &[]);
+    zoned(&["1", "2"]).does(None, &[]).says("noCapacity");
+}
+
+#[test]
+fn size_that_rises_takes_draining_machines_back_before_any_is_made() {
+    use poolkeeper::model::action::Because;
+    let pool = Pool::new(4, "1", "0").settled().new_ready(4).nodes();
+    let drained = pool.clone().drain_ended("n1", Because::Surplus, Outcome::Done);
+    let turn = drained.plan();
+    assert_eq!((turn.restored(), turn.raise(), turn.deleted()), (vec!["n1"], None, vec![]));
+    let draining = pool.clone().drain_open("n1", Because::Surplus);
+    let turn = draining.plan();
+    assert_eq!((turn.restored(), turn.raise()), (vec!["n1"], None));
+    // Two were on their way, one is wanted back: one comes back, one goes on.
+    let two = pool.new_ready(1).nodes();
+    let two = two.drain_ended("n1", Because::Surplus, Outcome::Done);
+    let two = two.drain_ended("n2", Because::Surplus, Outcome::Done);
+    let turn = two.plan();
+    assert_eq!((turn.of(Verb::Restore).len(), turn.deleted().len()), (1, 1));
+}
+
+#[test]
+fn a_size_that_falls_to_nothing_leaves_nothing_parked() {
+    let pool = made(0).policy(|d| d.unconfirmed = Unconfirmed::Allow);
+    assert_eq!(pool.plan().deleted().len(), 10);
+}

@@ -3,14 +3,14 @@
 use super::next::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::cli::exit::Failure;
-use crate::cli::page::{Page, class_style, revision, since};
+use crate::cli::page::{Page, class_style, condition_name, lifecycle_name, revision, since};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::{clock, plain, when};
 use crate::model::action::Class;
 use crate::model::ids::{NodeName, VmId, Zone};
 use crate::model::journal::{Entry, Outcome, Phase};
-use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
+use crate::model::machine::{Machine, Protection};
 use crate::model::plan::MachineReport;
 
 /// The position of the machine that is meant. Of several with one id, the youngest: the others were there before.
@@ -74,8 +74,8 @@ fn class(class: Class) -> String {
 fn record(machine: &Machine, snapshot: &SnapshotInput) -> Vec<(&'static str, String)> {
     let now = snapshot.now;
     let mut rows = vec![
-        ("Condition", since(condition(machine.condition), machine.since, now)),
-        ("Lifecycle", since(lifecycle(machine.lifecycle), machine.lifecycle_since, now)),
+        ("Condition", since(condition_name(machine.condition), machine.since, now)),
+        ("Lifecycle", since(lifecycle_name(machine.lifecycle), machine.lifecycle_since, now)),
         ("Revision", on_target(machine, snapshot)),
         (
             "Served",
@@ -114,30 +114,6 @@ fn on_target(machine: &Machine, snapshot: &SnapshotInput) -> String {
     format!("{}; the scale set has {}", revision(machine), snapshot.set.revision)
 }
 
-const fn condition(condition: Condition) -> &'static str {
-    match condition {
-        Condition::Provisioning => "Provisioning",
-        Condition::Ready => "Ready",
-        Condition::Unready => "Unready",
-        Condition::Failed => "Failed",
-        Condition::Deleting => "Deleting",
-        Condition::Stopped => "Stopped",
-        Condition::Unknown => "Unknown",
-    }
-}
-
-const fn lifecycle(lifecycle: Lifecycle) -> &'static str {
-    match lifecycle {
-        Lifecycle::InService => "InService",
-        Lifecycle::CutOff => "CutOff",
-        Lifecycle::Standby => "Standby",
-        Lifecycle::Draining => "Draining",
-        Lifecycle::Drained => "Drained",
-        Lifecycle::Updating => "Updating",
-        Lifecycle::Deleting => "Deleting",
-    }
-}
-
 /// What was done with it, is under way, and waits.
 pub(super) fn history(
     machine: &Machine,
@@ -163,8 +139,8 @@ pub(super) fn history(
         rows.push(("Blocked", format!("{times}; tried again {}", when(blocked.until, now))));
     }
     if machine.lifecycle != report.lifecycle {
-        let to = lifecycle(report.lifecycle);
-        rows.push(("Now", format!("{} → {to}", lifecycle(machine.lifecycle))));
+        let to = lifecycle_name(report.lifecycle);
+        rows.push(("Now", format!("{} → {to}", lifecycle_name(machine.lifecycle))));
     }
     rows
 }

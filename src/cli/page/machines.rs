@@ -42,9 +42,9 @@ impl Page<'_> {
         }
         self.draw(&table);
         if left_out > 0 {
-            let more = if left_out < reports.len() { "more " } else { "" };
-            let machines = count(left_out, "machine");
-            let line = format!("  {more}{machines} on target and serving; --all lists them");
+            let what = if left_out < reports.len() { "more machine" } else { "machine" };
+            let machines = count(left_out, what);
+            let line = format!("  {machines} on target and serving; --all lists them");
             self.line(&self.term.paint(Style::Dim, &line));
         }
     }
@@ -67,16 +67,15 @@ pub(in crate::cli) const fn class_style(class: Class) -> Style {
 
 /// What was seen of it, and what we are doing with it.
 pub(in crate::cli) fn condition(machine: &Machine) -> String {
-    let doing = match machine.lifecycle {
-        Lifecycle::InService => "",
-        Lifecycle::CutOff => "/CutOff",
-        Lifecycle::Standby => "/Standby",
-        Lifecycle::Draining => "/Draining",
-        Lifecycle::Drained => "/Drained",
-        Lifecycle::Updating => "/Updating",
-        Lifecycle::Deleting => "/Deleting",
-    };
-    let seen = match machine.condition {
+    let seen = condition_name(machine.condition);
+    match machine.lifecycle {
+        Lifecycle::InService => seen.to_owned(),
+        doing => format!("{seen}/{}", lifecycle_name(doing)),
+    }
+}
+
+pub(in crate::cli) const fn condition_name(condition: Condition) -> &'static str {
+    match condition {
         Condition::Provisioning => "Provisioning",
         Condition::Ready => "Ready",
         Condition::Unready => "Unready",
@@ -84,8 +83,19 @@ pub(in crate::cli) fn condition(machine: &Machine) -> String {
         Condition::Deleting => "Deleting",
         Condition::Stopped => "Stopped",
         Condition::Unknown => "Unknown",
-    };
-    format!("{seen}{doing}")
+    }
+}
+
+pub(in crate::cli) const fn lifecycle_name(lifecycle: Lifecycle) -> &'static str {
+    match lifecycle {
+        Lifecycle::InService => "InService",
+        Lifecycle::CutOff => "CutOff",
+        Lifecycle::Standby => "Standby",
+        Lifecycle::Draining => "Draining",
+        Lifecycle::Drained => "Drained",
+        Lifecycle::Updating => "Updating",
+        Lifecycle::Deleting => "Deleting",
+    }
 }
 
 pub(in crate::cli) fn revision(machine: &Machine) -> String {

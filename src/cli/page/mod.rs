@@ -18,7 +18,7 @@ use crate::model::budget::Hold;
 use crate::model::plan::{MachineReport, Report, RolloutPhase};
 use crate::model::time::Time;
 
-pub(super) use machines::{class_style, condition, revision};
+pub(super) use machines::{class_style, condition, condition_name, lifecycle_name, revision};
 
 /// Names in one line; the rest are counted.
 const NAMES: usize = 12;

@@ -1,0 +1,58 @@
+//! Somebody else who changes the pool in the middle of it.
+
+use poolkeeper::ambient::Dice;
+use poolkeeper::model::policy::Owner;
+use poolkeeper::model::time::Span;
+use poolkeeper::sim::{self, End};
+use poolkeeper::world::{Deed, Which};
+
+use crate::told::{born, gone, new_image_after, no_law_broken, policy, pool, raises, same_story};
+
+#[test]
+fn surge_ends_beside_another_writer() {
+    let theirs = |draft: &mut poolkeeper::model::policy::Draft| draft.owner = Owner::ScaleSet;
+    let mut scenario = pool(policy(10, 1, 0, theirs));
+    scenario.deeds = vec![new_image_after(1)];
+    let mut dice = Dice::from_seed(22);
+    // A size between 8 and 14, again and again, for an hour and a half.
+    scenario.deeds.extend((1..=45).map(|n| {
+        let size = 8 + dice.below(7) as u32;
+        (Span::minutes(2 * n), Deed::SetCapacity(size))
+    }));
+    let outcome = sim::run(&scenario);
+    no_law_broken(&outcome);
+    assert!(matches!(outcome.end, End::Ended(_)), "{:?}", outcome.end);
+    assert!(outcome.highest_live <= 14 + 1, "{}", outcome.highest_live);
+    assert!(raises(&outcome).iter().all(|(from, to)| *to == from + 1), "{:?}", raises(&outcome));
+    same_story(
+        "other-writer-and-surge",
+        "An autoscaler owns the size of a pool and writes a random one every two minutes, while machines get a new image.\n\
+         Elsewhere the surge was written and never taken back, so it was read as the new size, and surged upon: without\n\
+         end. Here what we added is known as ours, one at a time, and the rollout ends.",
+        &outcome,
+    );
+}
+
+#[test]
+fn progress_survives_who_deletes_the_new_machines() {
+    let mut scenario = pool(policy(5, 2, 0, |_| {}));
+    scenario.deeds = vec![new_image_after(1)];
+    // New machines are empty, so the autoscaler takes them first.
+    for minutes in [6, 9, 12, 15] {
+        scenario.deeds.push((Span::minutes(minutes), Deed::DeleteInstance(Which::Newest)));
+    }
+    let outcome = sim::run(&scenario);
+    no_law_broken(&outcome);
+    assert!(matches!(outcome.end, End::Ended(_)), "{:?}", outcome.end);
+    assert!(outcome.highest_live <= 7, "{}", outcome.highest_live);
+    // Each old machine is replaced once, and each one they took is made once more.
+    assert_eq!((born(&outcome).len(), gone(&outcome).len()), (9, 9));
+    assert!(outcome.lowest_available >= 5 - 1, "{}", outcome.lowest_available);
+    same_story(
+        "autoscaler-takes-new-ones",
+        "An autoscaler takes the newest machine of a rollout four times, since it is empty. Elsewhere each of them was\n\
+         counted as progress (\"7/5 nodes completed\") and old nodes went in its place. Here progress is what serves now:\n\
+         each loss is made up for before the next old machine goes.",
+        &outcome,
+    );
+}
