@@ -84,8 +84,11 @@ fn numbers(outcome: &Outcome, limits: Limits) -> Table {
         .filter(|(_, made)| **made > 0)
         .map(|(call, made)| format!("{} {made}", words::call(*call)))
         .collect();
-    let calls =
-        format!("{} ({}); {} saved", outcome.calls_made(), by_kind.join(", "), outcome.calls_saved);
+    let saved = match outcome.calls_saved {
+        0 => String::new(),
+        saved => format!("; {saved} saved"),
+    };
+    let calls = format!("{} ({}){saved}", outcome.calls_made(), by_kind.join(", "));
     row("calls", calls, Style::Plain);
     if outcome.pod_moves > 0 {
         let most = outcome.most_evictions;
