@@ -1,5 +1,7 @@
 //! One frame of the show: the fleet, the numbers, the height of the pool, and what was told last.
 
+use std::fmt::Write as _;
+
 use super::moments::Moment;
 use crate::cli::draw::Limits;
 use crate::cli::draw::axis::{Ms, clock};
@@ -77,7 +79,9 @@ impl<'a> Film<'a> {
                 let look = Look::of(segment, self.timeline);
                 let id = cut(&format!("m{}", row.id), 3);
                 let glyphs = look.glyph().to_string().repeat(2);
-                line.push_str(&format!(" {id:>3} {}", self.term.paint(look.style(), &glyphs)));
+                let painted = self.term.paint(look.style(), &glyphs);
+                // Writing to a string cannot fail.
+                let _ = write!(line, " {id:>3} {painted}");
             }
             push_line(page, &line);
         }
