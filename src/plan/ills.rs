@@ -64,6 +64,11 @@ pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
         |n| format!("{n} machines have been leaving for longer than their deadline"),
         Some("write-off"),
     );
+    about_blindness(desk);
+    about_blocks(desk, removals);
+}
+
+fn about_blindness(desk: &mut Desk) {
     if desk.is_blind() {
         let (unknown, desired) = (desk.count.unknown, desk.count.desired);
         desk.holds
@@ -81,6 +86,9 @@ pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
             None,
         );
     }
+}
+
+fn about_blocks(desk: &mut Desk, removals: &Removals) {
     if removals.blocked.floor {
         let c = desk.count;
         desk.holds

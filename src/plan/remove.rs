@@ -214,7 +214,8 @@ impl Taker<'_, '_> {
         }
     }
 
-    fn surplus(&mut self) {
+    /// How many are too many, before any limit.
+    fn over(&self) -> i64 {
         let c = self.count;
         let left = c.out + c.named
             - self.rows_taken(|row| row.group.exists() && (row.named || replaceable(row)));
@@ -225,8 +226,11 @@ impl Taker<'_, '_> {
         let drained = self.rows.iter().filter(drained).count() + self.out.updated.len();
         let removed = (self.out.picked.len() + drained) as i64;
         let capacity = i64::from(self.input.set.capacity);
-        self.out.over =
-            (c.exist + c.failed - removed - bound).min(capacity - removed - bound).max(0);
+        (c.exist + c.failed - removed - bound).min(capacity - removed - bound).max(0)
+    }
+
+    fn surplus(&mut self) {
+        self.out.over = self.over();
         let mut over = self.out.over.min(self.limits.surplus);
         let rule = |served, available| Rule { served, available, because: Because::Surplus };
         let on_target = |row: &Row| !row.outdated || row.kept == Kept::RevisionUnknown;
