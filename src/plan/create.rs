@@ -35,6 +35,8 @@ pub(super) struct Wish {
     /// What the rollout may have on its way.
     pub replace: i64,
     pub ceiling_left: i64,
+    /// The gate is open: what is made goes on with the rollout, and is not only made up for.
+    pub open: bool,
 }
 
 impl Wish {
@@ -184,10 +186,10 @@ pub(super) fn raise(
         return None;
     }
     let reason = if wish.fill >= wish.replace {
-        format!("{create} machines are missing: {} of {} exist", count.exist, count.desired)
+        format!("{create} missing: {} of {} exist", count.exist, count.desired)
     } else {
         format!(
-            "{create} replacements: {} of {} slots above D are free",
+            "{create} to replace others: {} of {} places above D are free",
             wish.ceiling_left, count.surge
         )
     };
@@ -305,6 +307,8 @@ fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &
     // Nothing is replaced on a revision that was given up, so what is lost is all that is wished for.
     let replace =
         if is_abandoned(input, memory) { 0 } else { replace_on_model(input, memory, wish, holds) };
+    // Behind a closed gate nothing is replaced: all that is made is growth, or makes up for a loss.
+    let replace = if wish.open || !is_unproven(input, memory) { replace } else { 0 };
     if wish.fill <= replace || !is_unproven(input, memory) {
         return wish.fill.max(replace);
     }
@@ -354,7 +358,7 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut H
 }
 
 /// The revision in the model failed, or never had an available machine, and a better one is known.
-fn is_unproven(input: &Input, memory: &PoolState) -> bool {
+pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     let served = memory.good.contains(here)
         || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));

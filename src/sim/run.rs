@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
         let Some(mut lease) = self.lead()? else { return Ok(Made::Nothing) };
         let first = self.first_lease.get_or_insert_with(|| lease.clone());
         if self.house.stage.lock().slip == Slip::OldLease && self.turns % 2 == 1 {
-            lease.clone_from(first);
+            lease = Lease { not_after: lease.not_after, ..first.clone() };
         }
         self.turns += 1;
         let commits = self.house.disk.commits();
@@ -357,7 +357,7 @@ impl<'a> Run<'a> {
             .process
             .remembered()
             .is_none_or(|image| image.journal.open().iter().any(|entry| !Entry::is_ended(entry)));
-        let goes_on = open || !planned.actions.is_empty();
+        let goes_on = open || !planned.actions.is_empty() || state.model.writing.is_some();
         let case = crate::judge::Case {
             now: decision.now,
             policy: &self.policy,
