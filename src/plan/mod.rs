@@ -245,10 +245,20 @@ impl Desk<'_, '_> {
             let room = c.desired - c.kept - c.current;
             let far = self.far + c.named - c.current;
             let replace = (base - c.exist).min(room.min(far).max(fill));
-            return Wish { fill, replace, ceiling_left: c.ceiling - c.live, open: self.gate() };
+            return Wish {
+                fill,
+                replace,
+                ceiling_left: c.ceiling - c.live,
+                open: self.closed.is_none(),
+            };
         }
         let replace = c.want(self.gate()).min(self.far + c.named - c.current);
-        Wish { fill: c.fill(), replace, ceiling_left: c.ceiling - c.live, open: self.gate() }
+        Wish {
+            fill: c.fill(),
+            replace,
+            ceiling_left: c.ceiling - c.live,
+            open: self.closed.is_none(),
+        }
     }
 
     /// In place, one machine more than D stands in where none may be missing.

@@ -73,7 +73,17 @@ impl Stage {
         });
         let lacking = if to.is_some() { lacking } else { 0 };
         let (at, entry) = (self.now(), order.entry.clone());
-        self.calls.push(Call { at, entry, verb, hit, to, lacking, took: false, born: Vec::new() });
+        self.calls.push(Call {
+            at,
+            entry,
+            verb,
+            hit,
+            to,
+            lacking,
+            asked: 0,
+            took: false,
+            born: Vec::new(),
+        });
     }
 
     /// The answer, after the time it took; what it hit is known the moment it had its effect.
@@ -103,6 +113,7 @@ impl Stage {
         let after = self.world.truth(self.set).map(|truth| truth.capacity);
         let answer = self.answered(said);
         if let Some(call) = self.calls.last_mut() {
+            call.asked = to.saturating_sub(from);
             call.took = before != after || !call.born.is_empty();
         }
         answer
