@@ -12,6 +12,10 @@ use crate::model::time::{Span, Time};
 /// Complete listings that must lack a machine before its record is closed. Lists of the cloud lag and lose rows.
 const ABSENT_IS_GONE: u8 = 2;
 
+/// A machine of this age that serves has served before.
+// 2 h: creations that hang were seen to end after 40 to 90 minutes.
+const OLDER_THAN_BOOTS: Span = Span::hours(2);
+
 /// One look, and what is needed to read it.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
@@ -221,14 +225,17 @@ impl<'a> Work<'a> {
             machine.ever_available = true;
         }
         machine.ever_available |= machine.is_available(self.look.min_ready, now)
-            || self.served_before_we_looked(machine.condition);
+            || self.served_before_we_looked(&machine);
         self.tell(&machine, Change::Appeared(machine.condition));
         machine
     }
 
-    /// At the first sight of a pool, whatever is not booting is taken as having served: that protects it.
-    fn served_before_we_looked(&self, condition: Condition) -> bool {
-        self.first_sight && condition != Condition::Provisioning
+    /// At the first sight of a pool, whatever is not booting is taken as having served: that protects it. The first
+    /// look may have been cut short, so what serves and is older than any boot takes is taken so at any time.
+    fn served_before_we_looked(&self, machine: &Machine) -> bool {
+        let old = self.look.now.since(machine.created) >= OLDER_THAN_BOOTS;
+        let serves = machine.condition == Condition::Ready && old;
+        serves || self.first_sight && machine.condition != Condition::Provisioning
     }
 }
 

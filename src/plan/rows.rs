@@ -224,8 +224,12 @@ fn group(input: &Input, machine: &Machine, blind: Option<(Time, Time)>) -> Group
         matches!(machine.condition, Condition::Failed | Condition::Unready | Condition::Stopped);
     let lasting = ill && now.since(machine.since) >= policy.repair.after;
     let ever = machine.ever_available || available;
-    let late = !ever && now.since(machine.imaged) >= policy.rollout.readiness_deadline;
-    if lasting || late {
+    let deadline = policy.rollout.readiness_deadline;
+    let late = !ever && now.since(machine.imaged) >= deadline;
+    // It served, went down and comes up no more.
+    let stuck =
+        machine.condition == Condition::Provisioning && now.since(machine.since) >= deadline;
+    if lasting || late || stuck {
         Group::Failed
     } else if !ever {
         Group::Young

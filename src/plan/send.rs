@@ -91,7 +91,7 @@ fn ask_once_more(desk: &Desk, batches: &mut Batches) {
             is(&blocked.key, machine) && blocked.code.as_deref() == Some(ASKED_ONCE_MORE)
         });
         let stuck = row.doing == Doing::CloudDeletes && row.overdue && !row.written_off;
-        if stuck && machine.lifecycle == Lifecycle::Deleting && !asked {
+        if stuck && !row.unlisted && machine.lifecycle == Lifecycle::Deleting && !asked {
             put(desk, &mut batches.delete, at, row.because.unwrap_or(Because::Surplus));
             batches.moved.push((at, Lifecycle::Deleting, Why::StuckDelete));
             batches.again = true;
@@ -138,6 +138,10 @@ fn update(desk: &Desk, batches: &mut Batches, at: usize) {
 /// The next step of what is under way, if it is still wanted.
 fn go_on(desk: &Desk, batches: &mut Batches, at: usize) {
     let row = &desk.rows[at];
+    // What the listing lacks is most likely gone; nothing is asked of it.
+    if desk.rows[at].unlisted {
+        return;
+    }
     let machine = row.machine(desk.input);
     let under_way = matches!(
         row.doing,

@@ -14,8 +14,8 @@ use crate::model::policy::{
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;
 use crate::world::{
-    Autoscale, EvictionPolicy, HOUR, MINUTE, Native, Orchestration, Priority, RepairAction,
-    Repairs, Rolling, SECOND, SetSpec, Settings, Switches, UpgradeMode,
+    Autoscale, CapacityFalls, EvictionPolicy, HOUR, MINUTE, Native, Orchestration, Priority,
+    RepairAction, Repairs, Rolling, SECOND, SetSpec, Settings, Switches, UpgradeMode,
 };
 
 /// The scenario of a storm.
@@ -42,6 +42,17 @@ pub fn drawn(seed: u64) -> Scenario {
         cuts: cuts(&mut dice.branch("cuts")),
         linger: if dice.branch("linger").chance(0.1) { 105 } else { 0 },
     };
+    let switches = &mut scenario.settings.switches;
+    if scenario.policy.owner == Owner::ScaleSet
+        && switches.capacity_falls == CapacityFalls::ShownLate
+    {
+        // Where the capacity is shown late, nobody who only reads it can tell our deletes from somebody's raise.
+        switches.capacity_falls = CapacityFalls::AtAccept;
+    }
+    if scenario.policy.rollout.method == Method::Reimage {
+        // Where the cloud brings no image in place, that method has nothing to do.
+        scenario.settings.switches.upgrade_swaps_disk = true;
+    }
     upsets::change_model(&mut scenario, &mut dice.branch("model"), owns_image);
     upsets::deeds(&mut scenario, &mut dice.branch("deeds"));
     upsets::wishes(&mut scenario, &mut dice.branch("wishes"));

@@ -112,8 +112,12 @@ impl Stage {
         let (a_minute, _) = Policy::HighCostGetSet.limit();
         let costs = if self.world.settings().switches.pages_cost { pages } else { 1 };
         let lacks = left.map_or(0, |left| costs.saturating_sub(left));
-        let wait = Ms::from(lacks) * MINUTE / Ms::from(a_minute.max(1));
-        self.listing_from = self.world.now() + wait;
+        let now = self.world.now();
+        let mut wait = Ms::from(lacks) * MINUTE / Ms::from(a_minute.max(1));
+        if lacks > 0 && self.world.settings().switches.tokens_by_minute {
+            wait = (wait / MINUTE + 1) * MINUTE - now.rem_euclid(MINUTE);
+        }
+        self.listing_from = now + wait;
     }
 
     /// The next moment at which anything happens by itself.

@@ -1,8 +1,7 @@
 //! A pool in a few words, one turn of the planner over it, and what was decided. Every turn is judged as well.
 
 use poolkeeper::judge::{self, Case};
-use poolkeeper::model::action::{Action, Because, READ_IS_FRESH, Target, Verb};
-use poolkeeper::model::budget::Hold;
+use poolkeeper::model::action::{Action, Because, READ_IS_FRESH, Target};
 use poolkeeper::model::ids::{
     AskId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
 };
@@ -11,7 +10,7 @@ use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{
     Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
-use poolkeeper::model::plan::{Ask, AskVerb, Facts, Gate, Input, Planned, RolloutPhase, Verdict};
+use poolkeeper::model::plan::{Ask, AskVerb, Facts, Gate, Input, Verdict};
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{Desired, ModelMemory, PoolState};
@@ -172,10 +171,6 @@ impl Pool {
 
     pub fn new_ready(self, many: usize) -> Self {
         self.ready(many, false)
-    }
-
-    pub fn old_young(self, many: usize) -> Self {
-        self.young(many, true)
     }
 
     pub fn new_young(self, many: usize) -> Self {

@@ -79,10 +79,6 @@ impl World {
         self.pool.machines.iter().filter(|m| m.is_available(ready, now)).count() as u32
     }
 
-    pub fn writes(&self) -> usize {
-        self.written
-    }
-
     /// Whether nothing is on its way and the whole pool serves on this revision.
     pub fn is_at(&self, desired: u32, revision: &str) -> bool {
         let good = |m: &Machine| {

@@ -172,3 +172,27 @@ fn berths(timeline: &Timeline) -> Vec<Vec<&Row>> {
     }
     berths
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::moments::moments;
+    use super::super::pacer::FRAMES;
+    use super::*;
+    use crate::sim::{run, showpiece};
+
+    #[test]
+    fn every_frame_has_the_same_height_and_fits_a_small_terminal() {
+        let scenario = showpiece().unwrap();
+        let (outcome, limits) = (run(&scenario), Limits::of(&scenario));
+        let told = moments(&scenario, &outcome, limits);
+        let film = Film::new(&outcome, limits, &told, Term::PLAIN);
+        let (from, to) = (outcome.timeline.from, outcome.timeline.to);
+        let mut heights = Vec::new();
+        for n in 0..=FRAMES {
+            let frame = film.at(from + (to - from) * n / FRAMES);
+            assert!(frame.lines().all(|line| width(line) <= WIDE), "{frame}");
+            heights.push(frame.lines().count());
+        }
+        assert!(heights.iter().all(|tall| *tall == heights[0] && *tall <= TALL), "{heights:?}");
+    }
+}
