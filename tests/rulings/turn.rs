@@ -25,7 +25,7 @@ impl Turn {
 
     pub fn of(&self, verb: Verb) -> Vec<&str> {
         let actions = self.planned.actions.iter().filter(|action| action.verb() == verb);
-        let targets = actions.flat_map(|action| action.targets());
+        let targets = actions.flat_map(Action::targets);
         let mut ids: Vec<&str> = targets.map(|target| target.id.as_str()).collect();
         ids.sort_unstable();
         ids
