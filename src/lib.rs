@@ -20,6 +20,7 @@
 pub mod act;
 pub mod ambient;
 pub mod api;
+pub mod cli;
 pub mod judge;
 pub mod memory;
 pub mod model;

@@ -4,7 +4,7 @@ use super::Drain;
 use crate::memory::births;
 use crate::model::action::{Action, READ_IS_FRESH, Target, Verb};
 use crate::model::ids::Revision;
-use crate::model::inventory::{ModelFields, SetSeen};
+use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
 use crate::model::machine::{Condition, Machine};
 use crate::model::time::{Span, Time};
@@ -172,7 +172,7 @@ impl<'a> Sight<'a> {
                 to > from && born >= to - from && self.has_landed(entry, *to)
             }
             Action::UpdateModel { fields, .. } => {
-                self.set.model.as_ref().is_some_and(|model| carries(model, fields))
+                self.set.model.as_ref().is_some_and(|model| model.carries(fields))
             }
             Action::Reimage { targets, to, .. } => targets.iter().all(|target| {
                 matches!(self.shown(target), Shown::There(m)
@@ -194,7 +194,7 @@ impl<'a> Sight<'a> {
         match &entry.action {
             Action::Raise { to, .. } => whole(self.has_landed(entry, *to)),
             Action::UpdateModel { fields, expect, .. } => whole(match &self.set.model {
-                Some(model) => carries(model, fields),
+                Some(model) => model.carries(fields),
                 None => self.set.revision != expect.revision,
             }),
             Action::Delete { targets, .. } => self.what_left(targets, &none, true),
@@ -253,15 +253,6 @@ impl<'a> Sight<'a> {
 
 fn is_updated(machine: &Machine, to: &Revision, asked: Time) -> bool {
     machine.revision.as_ref() == Some(to) || machine.imaged >= asked
-}
-
-/// Whether the model has all these fields.
-fn carries(model: &ModelFields, fields: &ModelFields) -> bool {
-    let has =
-        |wanted: &Option<Box<str>>, there: &Option<Box<str>>| wanted.is_none() || wanted == there;
-    has(&fields.image, &model.image)
-        && has(&fields.vm_size, &model.vm_size)
-        && fields.tags.iter().all(|(name, value)| model.tags.get(name) == Some(value))
 }
 
 /// What becomes of a restore once nothing of ours is left on its nodes.

@@ -86,17 +86,20 @@ pub(super) struct Tally {
     pub(super) updating: i64,
     pub(super) unknown: i64,
     pub(super) gray: i64,
-    /// Exist, and are on target.
+    /// Exist, and are on target beyond doubt.
     pub(super) current: i64,
+    /// Exist, and nothing says for certain that they are outdated.
+    pub(super) on_target: i64,
     /// Serve, and nothing says for certain that they are outdated.
     pub(super) fit: i64,
     pub(super) named: i64,
     pub(super) kept: i64,
-    /// Exist, outdated, may be touched, and this plan leaves them.
-    pub(super) out_left: i64,
+    /// Exist, outdated, may be touched, and are not named.
+    pub(super) out: i64,
     /// Exist, outdated, and this plan leaves them.
     pub(super) outdated_left: i64,
-    pub(super) named_left: i64,
+    /// Of those to be replaced, the ones that this plan does not replace: what it takes as surplus is not replaced.
+    pub(super) to_replace: i64,
 }
 
 #[derive(Debug)]
@@ -110,8 +113,10 @@ pub(super) struct Scene<'a> {
     pub(super) looks: Vec<Look>,
     pub(super) aims: Vec<Aim<'a>>,
     pub(super) tally: Tally,
-    /// Machines raised for and not yet seen.
+    /// Machines raised for and not yet seen, at most.
     pub(super) pending: i64,
+    /// Of them, those that are held against a raise.
+    pub(super) coming: i64,
 }
 
 impl<'a> Scene<'a> {
@@ -121,6 +126,7 @@ impl<'a> Scene<'a> {
         let (surge, unavailable) = budget(case.policy, desired);
         let mut aims = aims(case);
         let names = names(case, &aims, at);
+        let pending = pending::count(case);
         let mut scene = Self {
             case,
             at,
@@ -130,7 +136,8 @@ impl<'a> Scene<'a> {
             looks: Vec::with_capacity(case.machines.len()),
             aims: Vec::new(),
             tally: Tally::default(),
-            pending: pending::count(case),
+            pending: pending.most,
+            coming: pending.sure,
         };
         let mut age = Age::of(case, at);
         for (index, machine) in (0_u32..).zip(case.machines) {
@@ -201,7 +208,7 @@ impl<'a> Scene<'a> {
         let moving = tally.leaving + tally.failed + tally.young + tally.unready;
         let unseen = tally.updating + tally.unknown + tally.gray + self.pending;
         let kept = tally.kept;
-        moving + unseen + tally.out_left + tally.named == 0
+        moving + unseen + tally.out + tally.named == 0
             && tally.fit == (self.desired - kept).max(0)
             && self.rollout().is_none()
     }
@@ -470,11 +477,13 @@ impl Tally {
         let stays = !look.taken();
         self.exist += 1;
         self.current += i64::from(look.current);
+        self.on_target += i64::from(!look.outdated);
         self.fit += i64::from(!look.outdated && look.standing == Standing::Ready);
         self.named += i64::from(named);
         self.kept += i64::from(look.outdated && look.kept);
-        self.out_left += i64::from(look.outdated && !look.kept && !named && stays);
+        self.out += i64::from(look.outdated && !look.kept && !named);
         self.outdated_left += i64::from(look.outdated && stays);
-        self.named_left += i64::from(named && !look.kept && stays);
+        let replaced = !stays && look.removed() != Some(Because::Surplus);
+        self.to_replace += i64::from(look.outdated && !look.kept && !replaced);
     }
 }

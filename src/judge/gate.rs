@@ -56,7 +56,7 @@ pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
     };
     notes.about(11, "replaces machines though the gate is closed", scene.keys(outside));
     let tally = &scene.tally;
-    let (raised, lacking) = (scene.raised(), scene.desired - tally.exist - scene.pending);
+    let (raised, lacking) = (scene.raised(), scene.desired - tally.exist - scene.coming);
     let allowed = lacking.max(0) + tally.named;
     if raised > allowed {
         let say = format!("raises by {raised} though the gate is closed and {allowed} lack");
@@ -64,13 +64,22 @@ pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// The cloud's own flag replaces nothing by itself, whatever the gate.
-pub(super) fn flagged(scene: &Scene, notes: &mut Notes) {
-    let only = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+/// Whatever the gate, what is replaced is outdated; and the cloud's own flag does not make it so.
+pub(super) fn outdated(scene: &Scene, notes: &mut Notes) {
+    let replaced = |aim: &Aim, look: &Look| {
         aim.verb != Verb::Restore
             && aim.target.because == Because::Outdated
-            && seen.is_some_and(|(_, look)| look.flag_only && look.standing != Standing::Leaving)
+            && look.standing != Standing::Leaving
     };
+    let only = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        seen.is_some_and(|(_, look)| replaced(aim, look) && look.flag_only)
+    };
+    let fine = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        seen.is_some_and(|(machine, look)| {
+            replaced(aim, look) && look.current && machine.revision.is_some()
+        })
+    };
+    notes.about(11, "replaces machines that are on target", scene.keys(fine));
     notes.about(
         11,
         "replaces machines that only the cloud's flag calls outdated",
@@ -93,7 +102,7 @@ pub(super) fn surplus(scene: &Scene, notes: &mut Notes) {
         }
     }
     let tally = &scene.tally;
-    let left = scene.rollout().is_some() && tally.out_left + tally.named_left > 0;
+    let left = scene.rollout().is_some() && tally.to_replace > 0;
     let in_place = scene.case.policy.rollout.method == Method::Reimage;
     let bound = match (left, in_place) {
         (false, _) => scene.desired,
@@ -117,7 +126,7 @@ pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
     let Some(ahead) = ahead.filter(|_| governed(rollout)) else { return };
     let limit = reached_at(ahead, rollout);
     let tally = &scene.tally;
-    let current = tally.current + scene.pending;
+    let current = tally.current + scene.coming;
     let holes = scene.desired - tally.outdated_left;
     let allowed = limit.max(current).max(holes) + tally.named;
     let raised = scene.raised();

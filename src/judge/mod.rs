@@ -91,7 +91,7 @@ pub fn before(case: &Case) -> Vec<Note> {
     removal::newest_last(&scene, &mut notes);
     removal::put_back(&scene, &mut notes);
     gate::closed(&scene, &mut notes);
-    gate::flagged(&scene, &mut notes);
+    gate::outdated(&scene, &mut notes);
     gate::surplus(&scene, &mut notes);
     gate::checkpoint(&scene, &mut notes);
     gate::moves(&scene, &mut notes);

@@ -97,8 +97,9 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
 
 /// There is a node, and something may still run on it that nobody agreed to lose.
 fn may_serve(machine: &Machine, look: &Look) -> bool {
-    let dead = look.removed() == Some(Because::Failed)
+    let failed = look.removed() == Some(Because::Failed)
         && !matches!(machine.condition, Condition::Ready | Condition::Unknown);
+    let dead = failed || machine.condition == Condition::Stopped;
     let accepted = look.removed() == Some(Because::NamedNow)
         && machine.delete_request().is_some_and(|request| request.now);
     machine.node.is_some() && !(dead || accepted)
@@ -219,16 +220,11 @@ pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
     }
     let newest = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         matches!(aim.verb, Verb::Drain | Verb::Delete)
-            && seen.is_some_and(|(machine, look)| {
-                look.current && look.standing == Standing::Ready && machine.revision.is_some()
-            })
+            && seen.is_some_and(|(_, look)| look.current && look.standing == Standing::Ready)
     };
     let gone = scene.keys(newest);
-    if gone.is_empty() {
-        return;
-    }
     let older = scene.pairs().filter(|(_, look)| left_standing(look)).map(|(m, _)| m.key());
-    let older: Vec<Key> = older.collect();
+    let older: Vec<Key> = if gone.is_empty() { Vec::new() } else { older.collect() };
     if !older.is_empty() {
         let say = format!(
             "takes {} that serve on target while {} off target stay",
@@ -236,6 +232,21 @@ pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
             older.len()
         );
         notes.add(6, say, gone.into_iter().chain(older).collect());
+    }
+    own_replacements(scene, notes);
+}
+
+/// What we made to replace a machine is no surplus while that machine still serves.
+fn own_replacements(scene: &Scene, notes: &mut Notes) {
+    let young = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        aim.target.because == Because::Surplus
+            && seen.is_some_and(|(_, look)| look.current && look.standing == Standing::Young)
+    };
+    let taken = scene.keys(young);
+    let serves = |look: &Look| look.outdated && look.standing == Standing::Ready && !look.taken();
+    let wanted = scene.tally.on_target + scene.pending <= scene.desired;
+    if !taken.is_empty() && wanted && scene.looks.iter().any(serves) {
+        notes.add(6, "takes replacements before they served, while the old serve", taken);
     }
 }
 

@@ -52,6 +52,16 @@ pub struct ModelFields {
     pub tags: BTreeMap<Box<str>, Box<str>>,
 }
 
+impl ModelFields {
+    /// Whether this model has every field of `wanted`.
+    pub fn carries(&self, wanted: &ModelFields) -> bool {
+        let same = |has: &Option<Box<str>>, want: &Option<Box<str>>| want.is_none() || has == want;
+        same(&self.image, &wanted.image)
+            && same(&self.vm_size, &wanted.vm_size)
+            && wanted.tags.iter().all(|(key, value)| self.tags.get(key) == Some(value))
+    }
+}
+
 /// The scale set as one read showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetSeen {

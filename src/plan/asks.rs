@@ -168,7 +168,7 @@ fn approve(input: &Input, memory: &mut PoolState) -> String {
         memory.advisory_before = Some(input.now);
         said.push("the cloud's flag is believed".into());
     }
-    if create::is_unproven(input, memory) {
+    if create::waits_for_model(input, memory) {
         memory.model_accepted = Some(input.set.revision.clone());
         said.push("the model in the set is accepted".into());
     }

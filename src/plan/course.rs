@@ -55,11 +55,7 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
         return;
     }
     if let Some(writing) = &memory.model.writing
-        && (input
-            .set
-            .model
-            .as_ref()
-            .is_some_and(|fields| super::model::carries(fields, &writing.fields))
+        && (input.set.model.as_ref().is_some_and(|fields| fields.carries(&writing.fields))
             || *now_there != writing.over)
     {
         let ours = memory.model.writing.take();

@@ -4,6 +4,7 @@ use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::inventory::{Native, Orchestration};
 use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
 use crate::model::rollout::{BackOff, PoolState, Stage};
@@ -156,7 +157,7 @@ pub(super) fn raise(
     let from = input.set.capacity;
     let mut to = i64::from(from) + create;
     if input.set.orchestration == Orchestration::Uniform {
-        to = to.min(count.ceiling);
+        to = to.min(count.ceiling + count.excused);
         if drift > 0 {
             // What the capacity already asks for may come as well: one step at a time, and never over the ceiling.
             to = to.min(i64::from(from) + 1).min(count.ceiling - count.leaving);
@@ -171,6 +172,15 @@ pub(super) fn raise(
         if to <= i64::from(from) {
             hold.ask("settleCapacity");
         }
+    }
+    if create > 0 && to <= i64::from(from) && drift == 0 {
+        holds
+            .add(
+                HoldReason::Ceiling,
+                format!("the capacity is {from} already and the ceiling is {}", count.ceiling),
+            )
+            .number("capacity", i64::from(from))
+            .number("ceiling", count.ceiling);
     }
     if create <= 0 || to <= i64::from(from) {
         return None;
@@ -242,6 +252,10 @@ fn allowed(
         hold_refused(back_off, holds);
         return 0;
     }
+    // Who is made now would still come up on the model that is being left; the hold says what is waited for.
+    if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
+        return 0;
+    }
     if is_unsafe(input, memory) {
         holds
             .add(
@@ -297,9 +311,11 @@ fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &
     // Nothing is replaced on a revision that was given up, so what is lost is all that is wished for.
     let replace =
         if is_abandoned(input, memory) { 0 } else { replace_on_model(input, memory, wish, holds) };
-    // Behind a closed gate nothing is replaced: all that is made is growth, or makes up for a loss.
-    let replace = if wish.open || !is_unproven(input, memory) { replace } else { 0 };
-    if wish.fill <= replace || !is_unproven(input, memory) {
+    let unproven = is_unproven(input, memory);
+    // Behind a closed gate only what was named is replaced: all else is growth, or makes up for a loss.
+    let closed = unproven && !wish.open;
+    let replace = if closed { (replace - wish.fill).max(0) } else { replace };
+    if wish.fill <= replace || !unproven {
         return wish.fill.max(replace);
     }
     let below = count.ready < count.floor;
@@ -354,6 +370,13 @@ pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
         || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));
     let begins = memory.rollout.is_some() && !served && knows_better(input, memory);
     is_abandoned(input, memory) || begins
+}
+
+/// Machines that are missing wait, or would, for a word on the revision in the model.
+pub(super) fn waits_for_model(input: &Input, memory: &PoolState) -> bool {
+    let well = |m: &&Machine| matches!(m.condition, Condition::Ready | Condition::Provisioning);
+    let missing = input.machines.iter().filter(well).count() < memory.desired.count as usize;
+    is_abandoned(input, memory) || (missing && is_unproven(input, memory))
 }
 
 /// The revision in the model failed and nobody answered, or was left for a better one.

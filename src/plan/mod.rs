@@ -80,8 +80,10 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     numbers::check(&desk.count, desk.rows.len(), desk.gate(), wish.total())?;
     let mut actions = Vec::new();
     if picture {
-        actions.extend(model::write(input, &mut desk.memory, wish.fill > 0));
-        actions.extend(desk.create(&journal, wish, settle_capacity));
+        let model = model::write(input, &mut desk.memory, wish.fill > 0);
+        let raise = desk.create(&journal, wish, settle_capacity);
+        // A raise comes up on the model that is read: with the model written in the same turn it waits for the next look.
+        actions.extend(if model.is_some() { model } else { raise });
     }
     if settle_capacity && !actions.iter().any(|action| action.verb() == Verb::Raise) {
         asks::settled_nothing(input, &mut answers);
@@ -241,10 +243,20 @@ impl Desk<'_, '_> {
             let fill = c.fill();
             let room = c.desired - c.kept - c.current;
             let replace = (base - c.exist).min(room.max(fill));
-            return Wish { fill, replace, ceiling_left: c.ceiling - c.live, open: self.gate() };
+            return Wish {
+                fill,
+                replace,
+                ceiling_left: c.ceiling - c.live,
+                open: self.closed.is_none(),
+            };
         }
         let replace = c.want(self.gate()).min(self.far + c.named - c.current);
-        Wish { fill: c.fill(), replace, ceiling_left: c.ceiling - c.live, open: self.gate() }
+        Wish {
+            fill: c.fill(),
+            replace,
+            ceiling_left: c.ceiling - c.live,
+            open: self.closed.is_none(),
+        }
     }
 
     /// In place, one machine more than D stands in where none may be missing.

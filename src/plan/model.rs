@@ -1,6 +1,7 @@
 //! The model in the set: written only where the pool owns fields of it, put back when a revision turned out bad.
 
 use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH, Verb};
+use crate::model::ids::Revision;
 use crate::model::inventory::{ModelFields, Orchestration};
 use crate::model::journal::{Entry, Outcome, Refused};
 use crate::model::machine::Machine;
@@ -18,14 +19,6 @@ use super::create;
 /// A set may hold this many models; with one fewer, a new one waits.
 // Azure refuses even to scale out when machines refer to eleven models.
 pub(super) const MODELS: usize = 10;
-
-/// Whether the model has every field of `wanted`.
-pub(super) fn carries(model: &ModelFields, wanted: &ModelFields) -> bool {
-    let same = |has: &Option<Box<str>>, want: &Option<Box<str>>| want.is_none() || has == want;
-    same(&model.image, &wanted.image)
-        && same(&model.vm_size, &wanted.vm_size)
-        && wanted.tags.iter().all(|(key, value)| model.tags.get(key) == Some(value))
-}
 
 /// The fields people want in the model now; `None` where they own nothing, or what they follow is not known yet.
 pub(super) fn wanted_fields(input: &Input) -> Option<ModelFields> {
@@ -45,7 +38,7 @@ pub(super) fn wanted_fields(input: &Input) -> Option<ModelFields> {
 /// How many models the machines refer to.
 pub(super) fn referenced(machines: &[Machine]) -> usize {
     let mut revisions: Vec<&str> =
-        machines.iter().filter_map(|m| m.revision.as_ref()).map(|r| r.as_str()).collect();
+        machines.iter().filter_map(|m| m.revision.as_ref()).map(Revision::as_str).collect();
     revisions.sort_unstable();
     revisions.dedup();
     revisions.len()
@@ -88,7 +81,7 @@ pub(super) fn is_crowded(input: &Input) -> bool {
 pub(super) fn waits_for_room(input: &Input, memory: &PoolState) -> bool {
     let lacks = || {
         let (model, wanted) = (input.set.model.as_ref()?, wanted_fields(input)?);
-        Some(!carries(model, &wanted))
+        Some(!model.carries(&wanted))
     };
     memory.rollout.is_none() && is_crowded(input) && lacks().unwrap_or(false)
 }
@@ -100,7 +93,7 @@ pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Optio
     }
     // What the model carries already needs no write, and is no new wish once it was put back.
     if let (Some(model), Some(wanted)) = (&input.set.model, wanted_fields(input))
-        && carries(model, &wanted)
+        && model.carries(&wanted)
     {
         memory.model.wanted_fields = Some(wanted);
     }
@@ -132,7 +125,7 @@ fn what(
     grows: bool,
 ) -> Option<(ModelFields, ModelWrite, &'static str)> {
     let model = input.set.model.as_ref()?;
-    if let Some(back) = put_back(input, memory, grows).filter(|fields| !carries(model, fields)) {
+    if let Some(back) = put_back(input, memory, grows).filter(|fields| !model.carries(fields)) {
         return Some((back, ModelWrite::PutBack, "the last good model is put back"));
     }
     let wanted = wanted_fields(input)?;
@@ -142,7 +135,7 @@ fn what(
             matches!(r.stage, Stage::Failing { .. }) || r.cause == Cause::Rollback
         })
         || memory.model.put_back_over.is_some();
-    if carries(model, &wanted) || (waits_for_person && !new_wish) || is_crowded(input) {
+    if model.carries(&wanted) || (waits_for_person && !new_wish) || is_crowded(input) {
         return None;
     }
     Some((wanted, ModelWrite::Wanted, "the pool file wants these fields in the model"))

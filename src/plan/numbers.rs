@@ -28,6 +28,8 @@ pub(super) struct Count {
     pub unready: i64,
     pub pending: i64,
     pub live: i64,
+    /// Listed and left out of `live`; the capacity may still hold their places.
+    pub excused: i64,
     pub exist: i64,
     pub promise: i64,
     pub kept: i64,
@@ -62,6 +64,7 @@ impl Count {
             let gone = row.group == Group::Ghost && row.unlisted;
             let uncounted = gone || row.written_off || (!all_count && row.is_being_deleted());
             c.live += i64::from(!uncounted);
+            c.excused += i64::from(uncounted);
             c.overdue += i64::from(row.group == Group::Leaving && row.overdue);
             if !row.group.exists() {
                 continue;

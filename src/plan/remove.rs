@@ -6,7 +6,7 @@ use crate::model::plan::Input;
 
 use super::numbers::Count;
 use super::pick::Picker;
-use super::rows::{Group, Kept, Row};
+use super::rows::{Doing, Group, Kept, Row};
 
 /// What a class is allowed beside its number.
 #[derive(Debug, Clone, Copy)]
@@ -220,7 +220,10 @@ impl Taker<'_, '_> {
             - self.rows_taken(|row| row.group.exists() && (row.named || replaceable(row)));
         let bound = if self.limits.rolling && left > 0 { c.ceiling } else { c.desired };
         let bound = if self.limits.in_place { c.desired + self.limits.buffer } else { bound };
-        let removed = self.out.picked.len() as i64;
+        // What is drained to be updated may yet go another way: it is not counted on before its update.
+        let drained = |row: &&Row| row.group == Group::Updating && row.doing != Doing::Nothing;
+        let drained = self.rows.iter().filter(drained).count() + self.out.updated.len();
+        let removed = (self.out.picked.len() + drained) as i64;
         let capacity = i64::from(self.input.set.capacity);
         self.out.over =
             (c.exist + c.failed - removed - bound).min(capacity - removed - bound).max(0);

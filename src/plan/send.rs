@@ -103,9 +103,10 @@ fn put(desk: &Desk, batch: &mut Vec<Target>, at: usize, because: Because) {
     batch.push(Target::of(desk.rows[at].machine(desk.input), because));
 }
 
-/// Nothing can be drained from a machine that does not run.
-fn drains(machine: &Machine) -> bool {
-    machine.needs_drain() && machine.condition != Condition::Stopped
+/// Nothing can be drained from a machine that has not run for long; one that only just stopped may come back.
+fn drains(machine: &Machine, because: Because) -> bool {
+    let dead = because == Because::Failed && machine.condition == Condition::Stopped;
+    machine.needs_drain() && !dead
 }
 
 fn leave(desk: &Desk, batches: &mut Batches, at: usize, because: Because) {
@@ -115,7 +116,7 @@ fn leave(desk: &Desk, batches: &mut Batches, at: usize, because: Because) {
         Because::Outdated => Why::RemovedOutdated,
         Because::Surplus => Why::RemovedSurplus,
     };
-    if drains(desk.rows[at].machine(desk.input)) {
+    if drains(desk.rows[at].machine(desk.input), because) {
         put(desk, &mut batches.drain, at, because);
         batches.moved.push((at, Lifecycle::Draining, why));
     } else {
@@ -125,7 +126,7 @@ fn leave(desk: &Desk, batches: &mut Batches, at: usize, because: Because) {
 }
 
 fn update(desk: &Desk, batches: &mut Batches, at: usize) {
-    if drains(desk.rows[at].machine(desk.input)) {
+    if drains(desk.rows[at].machine(desk.input), Because::Outdated) {
         put(desk, &mut batches.drain, at, Because::Outdated);
         batches.moved.push((at, Lifecycle::Draining, Why::UpdatedInPlace));
     } else {
@@ -159,7 +160,10 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize) {
     if row.doing == Doing::TakeBack {
         return take_back(desk, batches, at);
     }
-    let Some(because) = wanted else { return take_back(desk, batches, at) };
+    // It is another than it was when it was asked to go: whatever was drained from it may be back.
+    let woke = machine.needs_drain() && machine.since > machine.lifecycle_since;
+    let stands = |because: &Because| !woke || *because == Because::Failed;
+    let Some(because) = wanted.filter(stands) else { return take_back(desk, batches, at) };
     let in_place = desk.input.policy.rollout.method == Method::Reimage;
     if in_place && because == Because::Outdated {
         put(desk, &mut batches.reimage, at, because);
@@ -175,6 +179,12 @@ fn take_back(desk: &Desk, batches: &mut Batches, at: usize) {
     batches.moved.push((at, Lifecycle::InService, Why::RequestLost));
 }
 
+fn is_ill(desk: &Desk, machine: &Machine) -> bool {
+    let ill =
+        matches!(machine.condition, Condition::Failed | Condition::Unready | Condition::Stopped);
+    ill && desk.input.now.since(machine.since) >= desk.input.policy.repair.after
+}
+
 /// The reason for which it leaves, if it still stands; where none is on record, the first that does.
 fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
     let machine = row.machine(desk.input);
@@ -185,12 +195,18 @@ fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
         Because::Outdated => {
             row.outdated && row.kept == Kept::No && machine.revision.is_some() && !stopped
         }
-        Because::Failed => {
-            machine.condition != Condition::Ready && row.because == Some(Because::Failed)
-        }
-        Because::Surplus => missing <= 0 && row.because != Some(Because::Outdated),
+        Because::Failed => match row.because {
+            Some(because) => because == Because::Failed && machine.condition != Condition::Ready,
+            None => is_ill(desk, machine),
+        },
+        // Without its own reason only one off target goes for this: the right surplus is picked anew.
+        Because::Surplus => match row.because {
+            Some(Because::Surplus) => missing <= 0,
+            Some(Because::Outdated) => false,
+            _ => missing <= 0 && row.outdated,
+        },
     };
-    let any = [Because::Named, Because::Outdated, Because::Surplus];
+    let any = [Because::Failed, Because::Named, Because::Outdated, Because::Surplus];
     row.because.into_iter().chain(any).find(stands)
 }
 

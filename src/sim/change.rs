@@ -1,5 +1,6 @@
 //! The made-up cloud as an adapter changes it: one call an order, its answer classified, and what it really hit noted.
 
+use super::look::fingerprint;
 use super::plant::Slip;
 use super::refuse::{classify, of_operation};
 use super::stage::{Call, Shared, Stage};
@@ -67,7 +68,8 @@ impl Stage {
     fn note(&mut self, order: &Order<'_>, verb: Verb, hit: Vec<Key>, to: Option<u32>) {
         let truth = self.world.truth(self.set);
         let lacking = truth.map_or(0, |truth| {
-            truth.capacity.saturating_sub(u32::try_from(truth.active()).unwrap_or(u32::MAX))
+            let active = u32::try_from(truth.active()).unwrap_or(u32::MAX);
+            truth.shown_capacity.max(truth.capacity).saturating_sub(active)
         });
         let lacking = if to.is_some() { lacking } else { 0 };
         let (at, entry) = (self.now(), order.entry.clone());
@@ -142,7 +144,7 @@ impl Stage {
                 }
                 Ok(set) => {
                     let moved = from.is_some_and(|from| set.capacity != from);
-                    if moved || self.fingerprint(&set.model) != expect.revision {
+                    if moved || fingerprint(self.scheme, &set.model) != expect.revision {
                         return Some(Answer::Refused(Refused::plain(Refusal::Conflict)));
                     }
                 }
@@ -180,16 +182,14 @@ impl Stage {
         let changed = before.iter().zip(after).filter(|(was, is)| match deletes {
             // Deleting already, whoever began it: asked once more, it changes nothing.
             true => is.deleting && !was.deleting,
-            false => was.key.is_some(),
+            false => was.vm.is_some(),
         });
-        let hit: Vec<Key> = changed.filter_map(|(was, _)| was.key.clone()).collect();
+        let hit: Vec<Guid> = changed.filter_map(|(was, _)| was.vm).collect();
         let now = self.now();
-        for key in &hit {
-            self.touched.insert(key.clone(), now);
-        }
+        self.touched.extend(hit.iter().map(|vm| (*vm, now)));
         if let Some(call) = self.calls.last_mut() {
             call.took = true;
-            call.hit = hit;
+            call.hit = hit.into_iter().map(|vm| Key::new(vm.to_string())).collect();
         }
     }
 
@@ -217,8 +217,8 @@ impl Stage {
             let found = self.world.true_instance(self.set, &InstanceId::from(target.id.as_str()));
             let deleting = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Deleting);
             let changing = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Updating);
-            let key = found.map(|instance| Key::new(instance.vm.to_string()));
-            Standing { key, deleting, changing }
+            let vm = found.map(|instance| instance.vm);
+            Standing { vm, deleting, changing }
         };
         targets.iter().map(of).collect()
     }
@@ -254,7 +254,7 @@ impl Stage {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Standing {
-    key: Option<Key>,
+    vm: Option<Guid>,
     deleting: bool,
     changing: bool,
 }

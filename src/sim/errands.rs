@@ -7,7 +7,7 @@ use crate::memory::{Mark, Store};
 use crate::model::ids::{AskId, InstanceId, Key};
 use crate::model::machine::{DeleteRequest, MachineHold};
 use crate::model::plan::{Ask, AskVerb};
-use crate::world::{self, Deed, Guid, Protection, Which};
+use crate::world::{self, Deed, Guid, Native, Protection, Which};
 
 impl Run<'_> {
     /// What is due of what people were going to do.
@@ -117,6 +117,13 @@ impl Run<'_> {
                 }
                 stage.hear();
                 format!("the operator frees {} machines", ids.len())
+            }
+            Act::SwitchOff => {
+                let mut stage = self.house.stage.lock();
+                let set = stage.set;
+                stage.world.happens(set, Deed::SetNative(Native::default()));
+                stage.hear();
+                "the operator switches the cloud's own features off".to_owned()
             }
         };
         let now = self.now();

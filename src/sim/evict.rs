@@ -53,9 +53,9 @@ impl Stage {
         let key = machine.target.key();
         let began = self.ask_cluster(|cluster, now| cluster.drain(vm, now));
         let took = began == Some(true);
-        let hit = if took { vec![key.clone()] } else { Vec::new() };
+        let hit = if took { vec![key] } else { Vec::new() };
         if took {
-            self.touched.entry(key).or_insert(at);
+            self.touched.entry(vm).or_insert(at);
         }
         let (entry, verb, born) = (order.entry.clone(), Verb::Drain, Vec::new());
         self.calls.push(Call { at, entry, verb, hit, to: None, lacking: 0, took, born });
@@ -90,7 +90,7 @@ impl Stage {
         }
         match self.ask_cluster(|cluster, now| cluster.release(vm, now)) {
             Some(()) => {
-                self.touched.remove(&machine.target.key());
+                self.touched.remove(&vm);
                 Answer::Done
             }
             None => {

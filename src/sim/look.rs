@@ -1,6 +1,7 @@
 //! The made-up cloud as an adapter reads it: one GET of the set and the pages of one listing, and no more than they show.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::cluster::Cluster;
 use super::refuse::classify;
@@ -36,8 +37,9 @@ impl Stage {
         if blind {
             gaps.push(Gap { what: "nodes".into(), why: "the cluster did not answer".into() });
         }
+        let mut prints = Prints { scheme: self.scheme, known: Vec::new() };
         let instances: Vec<Instance> =
-            views.iter().map(|view| self.instance(view, &set, blind)).collect();
+            views.iter().map(|view| self.instance(view, &set, blind, &mut prints)).collect();
         let conditions = instances.iter().map(|row| (row.condition, row.since)).collect();
         self.showed = Showed { items: views, conditions };
         let set = self.set_seen(&set, began, cut.is_none());
@@ -82,7 +84,7 @@ impl Stage {
     fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetSeen {
         let tags = set.model.tags.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into()));
         SetSeen {
-            revision: self.fingerprint(&set.model),
+            revision: fingerprint(self.scheme, &set.model),
             capacity: set.capacity,
             etag: self.adapter.shows_etag.then(|| Etag::new(&*set.etag.0)),
             orchestration: match set.orchestration {
@@ -103,7 +105,13 @@ impl Stage {
         }
     }
 
-    fn instance(&self, view: &InstanceView, set: &SetView, blind: bool) -> Instance {
+    fn instance(
+        &self,
+        view: &InstanceView,
+        set: &SetView,
+        blind: bool,
+        prints: &mut Prints,
+    ) -> Instance {
         let node = self.cluster.as_ref().map(|cluster| cluster.node(view.vm));
         let (condition, since) = match &node {
             Some(_) if blind && !is_settled(view) => (Condition::Unknown, None),
@@ -112,11 +120,10 @@ impl Stage {
         };
         let (revision, evidence) = match view.latest_model_applied {
             Some(latest) if !self.adapter.shows_models => {
-                let revision =
-                    if latest { self.fingerprint(&set.model) } else { Revision::new("v1:?") };
+                let revision = if latest { prints.of(&set.model) } else { Revision::new("v1:?") };
                 (revision, Evidence::Advisory)
             }
-            _ => (self.fingerprint(&view.installed), Evidence::Model),
+            _ => (prints.of(&view.installed), Evidence::Model),
         };
         let protection = match view.protection {
             Some(world::Protection { set_actions: true, .. }) => Protection::All,
@@ -141,18 +148,34 @@ impl Stage {
     }
 }
 
-impl Stage {
-    /// Of what the cloud shows of a model: custom data is never among it.
-    pub(super) fn fingerprint(&self, model: &Model) -> Revision {
-        let shown = Model { custom_data: String::new(), ..model.clone() };
-        let print = shown.print();
-        match self.scheme {
-            1 => Revision::new(format!("v1:{print}")),
-            // Nothing of the old way of computing can be recognized in the new one.
-            scheme => {
-                let print: String = print.chars().rev().collect();
-                Revision::new(format!("v{scheme}:{print}"))
-            }
+/// Fingerprints of one look: machines share a handful of models.
+#[derive(Debug)]
+struct Prints {
+    scheme: u32,
+    known: Vec<(Arc<Model>, Revision)>,
+}
+
+impl Prints {
+    fn of(&mut self, model: &Arc<Model>) -> Revision {
+        let known = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, model));
+        known.map(|(_, print)| print.clone()).unwrap_or_else(|| {
+            let print = fingerprint(self.scheme, model);
+            self.known.push((Arc::clone(model), print.clone()));
+            print
+        })
+    }
+}
+
+/// Of what the cloud shows of a model: custom data is never among it.
+pub(super) fn fingerprint(scheme: u32, model: &Model) -> Revision {
+    let shown = Model { custom_data: String::new(), ..model.clone() };
+    let print = shown.print();
+    match scheme {
+        1 => Revision::new(format!("v1:{print}")),
+        // Nothing of the old way of computing can be recognized in the new one.
+        scheme => {
+            let print: String = print.chars().rev().collect();
+            Revision::new(format!("v{scheme}:{print}"))
         }
     }
 }

@@ -8,9 +8,12 @@
 mod bound;
 mod change;
 mod cluster;
+mod compare;
 mod disk;
+mod draw;
 mod errands;
 mod evict;
+mod found;
 mod house;
 mod look;
 mod outcome;
@@ -19,18 +22,28 @@ mod plant;
 mod refuse;
 mod run;
 mod scenario;
+mod showpiece;
 mod stage;
+mod storm;
 mod story;
 mod timeline;
 mod truth;
+mod upsets;
 mod watch;
 
 pub use bound::{never_idle, slot_time};
 pub use cluster::ClusterSpec;
+pub use compare::{Strategy, UnknownStrategy, compare};
 pub use disk::Cut;
+pub use draw::drawn;
 pub use outcome::{Breach, End, Outcome};
 pub use plant::{Plant, Slip};
 pub use run::{run, run_planted};
 pub use scenario::{LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft};
+pub use showpiece::showpiece;
 pub use stage::Adapter;
+pub use storm::{Failed, Summary, storm, storms};
 pub use timeline::{Doing, Heights, Row, Segment, Timeline};
+
+// What whoever starts a rehearsal must name; the made-up cloud itself stays behind this room.
+pub use crate::world::{Call, Faults};

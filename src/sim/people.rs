@@ -24,6 +24,8 @@ pub(super) enum Act {
     Delete(Vec<InstanceId>),
     /// Take away holds and protection of these machines.
     Free(Vec<InstanceId>),
+    /// Switch the cloud's own features off.
+    SwitchOff,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +44,7 @@ pub(super) struct Operator {
 
 impl Operator {
     pub fn read(&mut self, holds: &[Hold], now: Time) -> Vec<Act> {
-        let named: Vec<&Hold> = holds.iter().filter(|hold| hold.verb.is_some()).collect();
+        let named: Vec<&Hold> = holds.iter().filter(|hold| deed(hold).is_some()).collect();
         self.holds.retain(|reason, _| named.iter().any(|hold| hold.reason == *reason));
         let mut acts = Vec::new();
         for hold in named {
@@ -70,9 +72,22 @@ impl Operator {
     }
 }
 
+/// What a person can do about it; reading more is not enough.
+pub(super) fn deed(hold: &Hold) -> Option<&'static str> {
+    match hold.verb {
+        None if hold.reason == HoldReason::Natives => Some(SWITCH_OFF),
+        Some("explain") => None,
+        verb => verb,
+    }
+}
+
+/// The cloud's own features are not ours to switch.
+const SWITCH_OFF: &str = "switch off";
+
 fn answer(hold: &Hold) -> Option<Act> {
     let blockers = || hold.blockers.iter().map(InstanceId::new).collect::<Vec<_>>();
-    Some(match hold.verb? {
+    Some(match deed(hold)? {
+        SWITCH_OFF => Act::SwitchOff,
         "pause" => Act::Ask(AskVerb::Pause),
         "resume" => Act::Ask(AskVerb::Resume),
         "abort" => Act::Ask(AskVerb::Abort),

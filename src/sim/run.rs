@@ -8,7 +8,7 @@ use super::cluster::Cluster;
 use super::disk::Disk;
 use super::house::{House, Measured};
 use super::outcome::{Breach, End, Outcome};
-use super::people::Operator;
+use super::people::{Operator, deed};
 use super::plant::{Plant, Slip};
 use super::scenario::{LONGEST, MOST_TURNS, Scenario, Wish};
 use super::stage::{Shared, Stage};
@@ -70,10 +70,10 @@ pub(super) struct Run<'a> {
     pub(super) process: PoolTurn,
     life: u32,
     lease: Option<Lease>,
-    first_lease: Option<Lease>,
     wake: Wake,
     /// No turn before this time: the cloud answers no more listings, or another life leads.
     paced: Time,
+    first_lease: Option<Lease>,
     pub(super) wishes: Vec<(Time, Wish)>,
     pub(super) next_ask: u32,
     asked: u64,
@@ -118,9 +118,9 @@ impl<'a> Run<'a> {
             process: PoolTurn::new(scenario.policy.name.clone(), scenario.seed),
             life: 1,
             lease: None,
-            first_lease: None,
             wake: first_wake(scenario, 1),
             paced: start,
+            first_lease: None,
             wishes,
             next_ask: 0,
             asked: 0,
@@ -161,6 +161,9 @@ impl<'a> Run<'a> {
                 Ok(Made::Turn(report, decision)) => {
                     if let Some(end) = self.after_turn(&report, decision.as_deref()) {
                         return end;
+                    }
+                    if let Some(decision) = decision {
+                        self.house.decide.give_back(decision.journal);
                     }
                 }
             }
@@ -363,7 +366,7 @@ impl<'a> Run<'a> {
             before: decision.before.as_ref(),
             facts: &decision.facts,
         };
-        let asks_person = planned.report.holds.iter().find(|hold| asks_for_deed(hold));
+        let asks_person = planned.report.holds.iter().find(|hold| deed(hold).is_some());
         if state.rollout.is_none() && !goes_on && crate::judge::at_goal(&case) {
             self.settled += 1;
             if self.settled > self.scenario.linger && report.at >= self.scenario.calm_from() {
@@ -378,7 +381,7 @@ impl<'a> Run<'a> {
         }
         let since = *self.idle_since.get_or_insert(report.at);
         let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
-        Some(End::Waits { verb: hold.verb?, hold: hold.reason.code() })
+        Some(End::Waits { verb: deed(hold)?, hold: hold.reason.code() })
     }
 
     fn waits_for_good(&self, hold: &Hold, since: Time, now: Time) -> bool {
@@ -427,11 +430,6 @@ fn first_wake(scenario: &Scenario, life: u32) -> Wake {
     let mut wake = Wake::new(dice);
     wake.ask(&scenario.policy.name, Why::News(Span::ZERO), scenario.start);
     wake
-}
-
-/// It names what a person can do, and not only where to read more.
-fn asks_for_deed(hold: &Hold) -> bool {
-    hold.verb.is_some_and(|verb| verb != "explain")
 }
 
 /// The world as the scenario finds it.

@@ -11,7 +11,7 @@ use crate::model::action::Verb;
 use crate::model::ids::{EntryId, Key};
 use crate::model::machine::Condition;
 use crate::model::time::Time;
-use crate::world::{By, Event, InstanceView, MINUTE, Ms, Policy, SetId, What, World};
+use crate::world::{By, Event, Guid, InstanceView, MINUTE, Ms, Policy, SetId, What, World};
 
 /// One write, as the world received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,13 +59,13 @@ pub(super) struct Stage {
     /// Writes of the turn under way.
     pub calls: Vec<Call>,
     /// Machines that a write of ours reached, and when.
-    pub touched: BTreeMap<Key, Time>,
+    pub touched: BTreeMap<Guid, Time>,
     /// What the world told since the last time it was asked.
     pub events: Vec<Event>,
     /// Not before this time is the next listing read: the cloud tells how many it still answers.
     pub listing_from: Ms,
     /// Machines made by others.
-    pub foreign: BTreeMap<Key, Ms>,
+    pub foreign: BTreeMap<Guid, Ms>,
     pub slip: Slip,
     /// How fingerprints are computed: a newer version of the program may do it another way.
     pub scheme: u32,
@@ -138,7 +138,7 @@ impl Stage {
         for event in &news {
             match &event.what {
                 What::InstanceCreated { vm, by, .. } if *by != By::Caller => {
-                    self.foreign.insert(Key::new(vm.to_string()), event.at);
+                    self.foreign.insert(*vm, event.at);
                 }
                 What::InstanceCreated { vm, .. } => {
                     if let Some(call) = self.calls.last_mut() {
@@ -149,7 +149,7 @@ impl Stage {
                 What::InstanceReady { vm, .. }
                 | What::InstanceKept { vm, .. }
                 | What::InstanceChanged { vm, .. } => {
-                    self.touched.remove(&Key::new(vm.to_string()));
+                    self.touched.remove(vm);
                 }
                 _ => {}
             }

@@ -1,11 +1,15 @@
 //! The judge of what really happened, fed with each turn in order.
 
+use std::collections::BTreeSet;
+
 use super::disk::Disk;
 use super::stage::{Call, Stage};
 use super::watch::Decision;
 use crate::judge::history::Past;
-use crate::judge::{self, Birth, Case, Note, Sent, Truth};
+use crate::judge::{self, Birth, Case, Note, Real, Sent, Truth};
 use crate::memory::Lease;
+use crate::model::ids::Key;
+use crate::model::machine::{Lifecycle, Machine};
 use crate::model::policy::Policy;
 
 /// Judge one turn; what it sent is taken off the stage.
@@ -31,12 +35,13 @@ pub(super) fn judge(
         before: decision.before.as_ref(),
         facts: &decision.facts,
     };
-    let ours = births.iter().filter(|birth| birth.of.is_some()).count();
+    let coming: u32 = calls.iter().map(coming).sum();
+    let world = with_records(decision);
     let journal = disk.entries();
     let truth = Truth {
         case: &case,
-        world: &decision.world,
-        coming: u32::try_from(ours).unwrap_or(u32::MAX),
+        world: &world,
+        coming,
         sent: &sent,
         births: &births,
         journal: &journal,
@@ -67,6 +72,28 @@ fn sent(call: &Call, lease: &Lease) -> Sent {
         lacking: call.lacking,
         took: call.took,
     }
+}
+
+/// What is on its way out by our records is out of service already, whatever became of the request.
+fn with_records(decision: &Decision) -> Vec<Real> {
+    let out: BTreeSet<Key> = decision
+        .machines
+        .iter()
+        .filter(|machine| machine.lifecycle != Lifecycle::InService)
+        .map(Machine::key)
+        .collect();
+    let mut world = decision.world.clone();
+    for real in &mut world {
+        real.touched |= out.contains(&real.key);
+    }
+    world
+}
+
+/// Where the capacity is shown higher than it is, as while machines are deleted, a raise brings more than its
+/// difference; nobody who reads can know it, so no more than that is held against us.
+fn coming(call: &Call) -> u32 {
+    let born = u32::try_from(call.born.len()).unwrap_or(u32::MAX);
+    born.saturating_sub(call.lacking)
 }
 
 /// Machines above what was asked for are the cloud's own doing where it over-provisions.

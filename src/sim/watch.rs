@@ -1,7 +1,6 @@
 //! Who decides in a rehearsal: the real planner and the real judge, with a note of what they went by and of what was
 //! really there at that moment.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::plant::Plant;
@@ -15,7 +14,7 @@ use crate::model::plan::{Facts, Input, PlanBug, Planned};
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 use crate::reconcile::Decide;
-use crate::world::Provisioning;
+use crate::world::{Guid, Provisioning};
 
 /// What one decision rested on.
 #[derive(Debug, Clone)]
@@ -36,11 +35,13 @@ pub(super) struct Watching {
     stage: Shared,
     plant: Plant,
     last: Mutex<Option<Decision>>,
+    /// The journal as it was at the last decision: most of it does not change.
+    journal: Mutex<Vec<Entry>>,
 }
 
 impl Watching {
     pub fn new(stage: Shared, plant: Plant) -> Self {
-        Self { stage, plant, last: Mutex::new(None) }
+        Self { stage, plant, last: Mutex::new(None), journal: Mutex::new(Vec::new()) }
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Decision>> {
@@ -49,6 +50,24 @@ impl Watching {
 
     pub fn take(&self) -> Option<Decision> {
         self.last().take()
+    }
+
+    /// Hand the journal of a decision back, so that the next one copies only what is new.
+    pub fn give_back(&self, journal: Vec<Entry>) {
+        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = journal;
+    }
+
+    fn journal(&self, now: &[Entry]) -> Vec<Entry> {
+        let mut mirror =
+            std::mem::take(&mut *self.journal.lock().unwrap_or_else(PoisonError::into_inner));
+        let first = now.first().map(|entry| &entry.id);
+        let forgotten = mirror.iter().take_while(|entry| Some(&entry.id) != first).count();
+        mirror.drain(..forgotten);
+        let ended = |(was, is): &(&Entry, &Entry)| was.id == is.id && was.is_ended();
+        let same = mirror.iter().zip(now).take_while(ended).count();
+        mirror.truncate(same);
+        mirror.extend(now.iter().skip(same).cloned());
+        mirror
     }
 }
 
@@ -63,13 +82,16 @@ impl Decide for Watching {
             now: case.now,
             set: case.set.clone(),
             machines: case.machines.to_vec(),
-            journal: case.journal.to_vec(),
+            journal: self.journal(case.journal),
             before: case.before.cloned(),
             facts: case.facts.clone(),
             planned: case.planned.clone(),
             world: self.stage.lock().real(),
         });
-        if self.plant.unjudged { Vec::new() } else { judge::before(case) }
+        if self.plant.unjudged {
+            return Vec::new();
+        }
+        judge::before(case)
     }
 }
 
@@ -78,40 +100,35 @@ impl Stage {
     fn real(&self) -> Vec<Real> {
         let Some(truth) = self.world.truth(self.set) else { return Vec::new() };
         let showed = self.showed.items.iter().zip(&self.showed.conditions);
-        let mut serving: BTreeMap<Key, Time> = showed
-            .clone()
-            .filter(|(_, (condition, _))| *condition == Condition::Ready)
-            .map(|(view, (_, since))| {
+        let mut shown: Vec<(Guid, Option<Time>)> = showed
+            .map(|(view, (condition, since))| {
                 let since = since.unwrap_or(Time::from_millis(view.created));
-                (Key::new(view.vm.to_string()), since)
+                (view.vm, (*condition == Condition::Ready).then_some(since))
             })
             .collect();
-        let shown: BTreeSet<Key> = showed.map(|(view, _)| Key::new(view.vm.to_string())).collect();
+        shown.sort_unstable();
         let mut all: Vec<Real> = Vec::with_capacity(truth.instances.len());
         for instance in &truth.instances {
-            let key = Key::new(instance.vm.to_string());
-            let serves = match serving.remove(&key) {
-                Some(since) => Some(since),
-                None if shown.contains(&key) => None,
+            let listed = shown.binary_search_by_key(&instance.vm, |(vm, _)| *vm);
+            let serves = match listed.ok().and_then(|at| shown.get_mut(at)) {
+                Some((_, serves)) => serves.take(),
                 None => instance.is_ready().then(|| Time::from_millis(instance.guest_since)),
             };
             let cordoned = self.cluster.as_ref().is_some_and(|c| c.is_cordoned_by_us(instance.vm));
             all.push(Real {
                 serves,
-                touched: cordoned || self.touched.contains_key(&key),
+                touched: cordoned || self.touched.contains_key(&instance.vm),
                 cordoned,
                 deleting: instance.provisioning == Provisioning::Deleting,
-                unheard: self.foreign.contains_key(&key) && !shown.contains(&key),
-                key,
+                unheard: listed.is_err() && self.foreign.contains_key(&instance.vm),
+                key: Key::new(instance.vm.to_string()),
             });
         }
-        let gone = serving.into_iter().map(|(key, since)| Real {
-            serves: Some(since),
-            touched: self.touched.contains_key(&key),
-            cordoned: false,
-            deleting: true,
-            unheard: true,
-            key,
+        let gone = shown.into_iter().filter_map(|(vm, serves)| {
+            let serves = Some(serves?);
+            let touched = self.touched.contains_key(&vm);
+            let key = Key::new(vm.to_string());
+            Some(Real { key, serves, touched, cordoned: false, deleting: true, unheard: true })
         });
         all.extend(gone);
         all

@@ -57,7 +57,9 @@ impl World {
         if more > 0 {
             self.raise(set, more, op, by);
         } else if to < base {
-            self.lower(set, base - to, op, by);
+            // What is not there already needs no deleting.
+            let active = self.sets.get(&set).map_or(0, |it| it.active().count() as u32);
+            self.lower(set, (base - to).min(active.saturating_sub(to)), op, by);
         }
         Ok(op)
     }

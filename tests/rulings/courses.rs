@@ -1,1 +1,331 @@
-//! courses
+//! Where a rollout goes: opened or not, checkpoints, gates, failures, windows, adoption, the end.
+
+use poolkeeper::model::calendar::Zone;
+use poolkeeper::model::calendar::{Window, Windows};
+use poolkeeper::model::inventory::Native;
+use poolkeeper::model::machine::Evidence;
+use poolkeeper::model::plan::{AskVerb, Facts, RolloutPhase, Verdict};
+use poolkeeper::model::policy::{Adopt, Checkpoint, Natives, OnFailure};
+use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::rollout::Stage;
+use poolkeeper::model::time::Span;
+
+use super::kit::{NOW, Pool, rev};
+use super::world::World;
+
+fn checkpoint(at: &str, soak: Span, gates: &[&str]) -> Checkpoint {
+    let gates = gates.iter().map(|name| (*name).into()).collect();
+    Checkpoint { at: Quantity::parse(at).unwrap(), soak, approval: false, gates }
+}
+
+/// Six machines, two surge, one of the new ones proven, a checkpoint at the first.
+fn at_checkpoint(soak: Span, gates: &[&str]) -> Pool {
+    let pool = Pool::new(6, "2", "0").old_ready(5).new_ready(1);
+    pool.policy(|d| d.rollout.checkpoints = vec![checkpoint("10%", soak, gates)])
+}
+
+#[test]
+fn the_checkpoint_of_a_small_pool_is_one_machine_and_new_ones_never_pass_it() {
+    let pool = |new: usize, at| {
+        let pool = Pool::new(3, "2", "0").old_ready(3).new_young(new);
+        pool.policy(|d| d.rollout.checkpoints = vec![checkpoint(at, Span::hours(1), &[])])
+    };
+    // A tenth of three is one, and two slots start no second one.
+    pool(0, "10%").plan().does(Some(4), &[]);
+    pool(1, "10%").plan().does(None, &[]).says("checkpoint");
+    pool(0, "50%").plan().does(Some(5), &[]);
+}
+
+#[test]
+fn a_checkpoint_soaks_and_nothing_walks_through_it() {
+    let pool = at_checkpoint(Span::minutes(15), &[]);
+    let turn = pool.plan();
+    turn.does(None, &[]).says("checkpoint");
+    assert_eq!(turn.phase(), RolloutPhase::Waiting);
+    let early = pool.clone().after(&turn, Span::minutes(14));
+    early.plan().does(None, &[]);
+    let soaked = pool.after(&turn, Span::minutes(15));
+    soaked.plan().does(Some(8), &[]);
+}
+
+#[test]
+fn each_verdict_has_its_next_state() {
+    let gate = |verdict, on_failure| {
+        let pool = at_checkpoint(Span::ZERO, &["slo"]).gate("slo", verdict);
+        pool.policy(|d| d.rollout.on_failure = on_failure)
+    };
+    gate(Verdict::Pass, OnFailure::Pause).plan().does(Some(8), &[]);
+    let failed = gate(Verdict::Fail, OnFailure::Pause).plan();
+    failed.does(None, &[]).says("failing").says("gateFailed");
+    assert_eq!(failed.phase(), RolloutPhase::Paused);
+    let back = gate(Verdict::Fail, OnFailure::Rollback).plan();
+    assert_eq!(back.planned.report.rollout.to, Some(rev("r1")));
+    let waits = gate(Verdict::Fail, OnFailure::Continue).plan();
+    waits.does(None, &[]).says("gateFailed");
+    let unknown = gate(Verdict::Unknown, OnFailure::Pause);
+    let turn = unknown.plan();
+    turn.does(None, &[]).says("gateUnknown");
+    // No verdict in time is a no.
+    let late = unknown.after(&turn, Span::hours(1));
+    late.plan().does(None, &[]).says("failing");
+    // A gate nobody measures has no verdict either.
+    Pool { facts: Facts::default(), ..gate(Verdict::Pass, OnFailure::Pause) }
+        .plan()
+        .says("gateUnknown");
+}
+
+#[test]
+fn a_retry_waits_for_the_verdict_anew() {
+    let pool = at_checkpoint(Span::ZERO, &["slo"]).gate("slo", Verdict::Unknown);
+    let turn = pool.plan();
+    let late = pool.after(&turn, Span::hours(1));
+    let turn = late.plan();
+    turn.says("failing");
+    let again = late.after(&turn, Span::minutes(1)).ask(AskVerb::Retry);
+    again.plan().does(None, &[]).says("gateUnknown").is_silent_on("failing");
+}
+
+#[test]
+fn a_failing_gate_in_the_watch_stops_before_the_end() {
+    let pool = Pool::new(3, "1", "0").old_ready(3).policy(|d| d.rollout.bake = Span::hours(1));
+    let mut world = World::new(pool);
+    world.run(200, |world| {
+        let rollout = world.pool.state.as_ref().unwrap().rollout.as_ref();
+        matches!(rollout.map(|r| &r.stage), Some(Stage::Baking { .. }))
+    });
+    world.pool = world.pool.clone().gate("slo", Verdict::Fail);
+    let turn = world.step();
+    turn.says("failing");
+    assert_eq!(turn.planned.report.rollout.reference, Some(rev("r1")));
+    // The old one is the better one now, and nothing is replaced until a person says so.
+    assert!(turn.is_idle() && turn.planned.state.rollout.is_some());
+}
+
+#[test]
+fn failures_count_once_each_and_stop_at_the_threshold() {
+    let failing = |failed: usize, threshold: &str| {
+        let pool = Pool::new(10, "4", "0").old_ready(10);
+        let pool = pool.policy(|d| {
+            d.rollout.failure_threshold = Quantity::parse(threshold).unwrap();
+        });
+        let pool = pool.clone().after(&pool.plan(), Span::minutes(30)).new_failed(failed);
+        let later = pool.now.minus(Span::minutes(25));
+        let pool = pool.each(|m| {
+            if m.id.as_str().starts_with('n') {
+                (m.first_seen, m.imaged, m.created) = (later, later, later);
+                m.since = later;
+                m.ever_available = false;
+            }
+        });
+        pool.state(|s| s.desired.explained = 10 + failed as u32)
+    };
+    assert_eq!(failing(1, "2").plan().phase(), RolloutPhase::Progressing);
+    let stops = failing(2, "2");
+    let turn = stops.plan();
+    assert_eq!(turn.phase(), RolloutPhase::Paused);
+    assert_eq!(turn.planned.state.rollout.as_ref().unwrap().failed.len(), 2);
+    let again = stops.after(&turn, Span::minutes(1)).plan();
+    assert_eq!(again.planned.state.rollout.unwrap().failed.len(), 2);
+    // A tenth of ten is one, and at least one.
+    assert_eq!(failing(1, "1%").plan().phase(), RolloutPhase::Paused);
+    // Two in a row start no third, whatever the threshold.
+    let row = failing(2, "5").plan();
+    assert_eq!((row.phase(), row.raise()), (RolloutPhase::Progressing, None));
+    row.says("failing");
+}
+
+fn denied(pool: Pool) -> Pool {
+    let utc = Zone::utc();
+    let day = Window::dated("2026-03-01T00:00", "2026-03-02T00:00", &utc).unwrap();
+    pool.policy(|d| d.windows = Windows::new(Vec::new(), vec![day]).unwrap())
+}
+
+/// Only tomorrow is allowed.
+fn not_allowed(pool: Pool) -> Pool {
+    let utc = Zone::utc();
+    let day = Window::dated("2026-03-02T00:00", "2026-03-03T00:00", &utc).unwrap();
+    pool.policy(|d| d.windows = Windows::new(vec![day], Vec::new()).unwrap())
+}
+
+#[test]
+fn outside_the_window_nothing_is_replaced_and_the_rest_goes_on() {
+    for shut in [denied, not_allowed] {
+        shut(Pool::new(3, "1", "1").old_ready(3)).plan().does(None, &[]).says("window");
+        shut(Pool::new(3, "1", "0").old_ready(3).new_ready(1)).plan().does(None, &[]);
+        // Repair, fill, growth and what a person names.
+        shut(Pool::new(3, "1", "0").old_ready(2)).plan().does(Some(3), &[]);
+        let failed = shut(Pool::new(3, "1", "0").old_ready(2).old_failed(1));
+        assert_eq!(failed.plan().deleted(), ["o3"]);
+        let named = shut(Pool::new(3, "1", "0").old_ready(3).new_ready(1).named("o2", false));
+        named.plan().does(None, &["o2"]);
+    }
+    // Getting smaller waits for a deny only.
+    let small = || Pool::new(9, "1", "0").settled().new_ready(10);
+    denied(small()).plan().does(None, &[]);
+    assert_eq!(not_allowed(small()).plan().deleted().len(), 1);
+    // With all surge up when it closes, no old machine leaves as surplus.
+    denied(Pool::new(10, "100%", "0").old_ready(10).new_ready(10)).plan().does(None, &[]);
+}
+
+#[test]
+fn a_drain_in_flight_is_finished_when_the_window_closes() {
+    use poolkeeper::model::action::Because;
+    use poolkeeper::model::journal::Outcome;
+    let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes();
+    let going = denied(pool.clone()).drain_open("o1", Because::Outdated);
+    assert!(going.plan().is_idle());
+    let done = denied(pool).drain_ended("o1", Because::Outdated, Outcome::Done);
+    done.plan().does(None, &["o1"]);
+}
+
+#[test]
+fn the_clouds_own_features_are_refused_or_warned_about() {
+    let native = |natives| {
+        let pool = Pool::new(3, "1", "0").old_ready(3).policy(|d| d.natives = natives);
+        pool.set(|set| set.natives = vec![Native::RollingUpgrade])
+    };
+    native(Natives::Refuse).plan().does(None, &[]).says("natives");
+    native(Natives::Warn).plan().does(Some(4), &[]);
+}
+
+#[test]
+fn at_first_sight_only_real_evidence_rolls() {
+    let seen = |evidence| {
+        let pool = Pool::new(3, "1", "0").old_ready(3).first_sight();
+        pool.each(|m| m.evidence = evidence)
+    };
+    seen(Evidence::Model).plan().does(Some(4), &[]);
+    seen(Evidence::Stamp).plan().does(Some(4), &[]);
+    let flag = seen(Evidence::Advisory);
+    let turn = flag.plan();
+    turn.does(None, &[]).says("adoption");
+    let later = flag.clone().after(&turn, Span::hours(3));
+    later.plan().does(None, &[]).says("adoption");
+    later.clone().ask(AskVerb::Refresh).plan().does(Some(4), &[]);
+    later.ask(AskVerb::Approve).plan().does(Some(4), &[]);
+    flag.policy(|d| d.adopt = Adopt::Roll).plan().does(Some(4), &[]);
+}
+
+#[test]
+fn a_flag_that_flaps_at_every_look_deletes_nothing() {
+    let mut pool = Pool::new(4, "1", "0").settled().new_ready(4);
+    pool = pool.each(|m| m.evidence = Evidence::Advisory);
+    for turn in 0..50 {
+        let flips = if turn % 2 == 0 { "r1" } else { "r2" };
+        pool = pool.each(|m| m.revision = Some(rev(flips)));
+        let decided = pool.plan();
+        assert!(decided.is_idle(), "turn {turn}");
+        pool = pool.after(&decided, Span::seconds(30));
+    }
+    // The same from the first look on.
+    let mut pool = pool.first_sight();
+    for turn in 0..50 {
+        let flips = if turn % 2 == 0 { "r1" } else { "r2" };
+        pool = pool.each(|m| m.revision = Some(rev(flips)));
+        let decided = pool.plan();
+        assert!(decided.is_idle(), "turn {turn}");
+        pool = pool.after(&decided, Span::seconds(30));
+    }
+}
+
+#[test]
+fn another_way_of_computing_fingerprints_rolls_nothing() {
+    let pool = Pool::new(3, "1", "0").settled().new_ready(3);
+    let pool =
+        pool.each(|m| m.revision = Some(rev("v1:aa"))).set(|set| set.revision = rev("v2:bb"));
+    assert!(pool.plan().is_idle());
+}
+
+#[test]
+fn the_same_revision_twice_within_the_hour_is_a_loop() {
+    let mut world = World::new(Pool::new(3, "1", "0").old_ready(3));
+    world.run(300, |world| world.is_at(3, "r2"));
+    // Somebody outside makes one of them drift again.
+    world.pool.machines[0].revision = Some(rev("r1"));
+    let turn = world.step();
+    turn.does(None, &[]).says("hotLoop");
+    // An operator's refresh is no loop.
+    world.pool.set.read_at = world.pool.now;
+    let asked = world.pool.clone().ask(AskVerb::Refresh);
+    assert!(asked.plan().raise().is_some());
+    let released = world.pool.clone().ask(AskVerb::Retry);
+    assert!(released.plan().raise().is_some());
+    world.pool.now = world.pool.now.plus(Span::hours(2));
+    assert!(world.step().raise().is_some());
+}
+
+#[test]
+fn ages_that_pass_soon_go_together_and_are_no_loop() {
+    let aged = |d: &mut poolkeeper::model::policy::Draft| d.rollout.max_age = Some(Span::days(30));
+    let pool = Pool::new(3, "1", "0").settled().new_ready(3).policy(aged);
+    let born = |days: i64| NOW.minus(Span::days(days)).minus(Span::minutes(1));
+    let pool = pool.edit("n1", |m| m.imaged = born(30)).edit("n2", |m| m.imaged = born(28));
+    let turn = pool.edit("n3", |m| m.imaged = born(20)).plan();
+    // The one that passes within a tenth of the age goes with it; the young one does not.
+    assert_eq!(turn.planned.report.rollout.total, 2);
+}
+
+#[test]
+fn age_counts_from_the_present_disk_and_unknown_revisions_do_not_age() {
+    let aged = |d: &mut poolkeeper::model::policy::Draft| d.rollout.max_age = Some(Span::days(30));
+    let pool = Pool::new(2, "1", "0").settled().new_ready(2).policy(aged);
+    let fresh = pool.each(|m| {
+        m.created = NOW.minus(Span::days(90));
+        m.imaged = NOW.minus(Span::days(3));
+    });
+    assert!(fresh.plan().is_idle());
+}
+
+#[test]
+fn no_progress_for_long_is_said_and_stops_nothing() {
+    let pool = Pool::new(3, "1", "0").old_ready(3).new_young(1);
+    let turn = pool.plan();
+    let late = pool.after(&turn, Span::minutes(61)).each(|m| {
+        if m.id.as_str() == "n1" {
+            m.imaged = NOW.plus(Span::minutes(55));
+        }
+    });
+    let turn = late.plan();
+    turn.says("stalled");
+    assert_eq!(turn.phase(), RolloutPhase::Stalled);
+    late.new_ready(1).plan().does(None, &["o1"]);
+}
+
+#[test]
+fn an_end_is_reached_with_at_least_as_many_as_wanted() {
+    // One too many, and nobody confirmed that it may leave: the rollout is done all the same.
+    let pool = Pool::new(3, "1", "0").new_ready(4).state(|s| s.surplus_confirmed = false);
+    let opened = Pool::new(3, "1", "0").old_ready(3).plan().planned.state.rollout;
+    let turn = pool.state(|s| s.rollout = opened).plan();
+    assert_eq!(turn.phase(), RolloutPhase::Succeeded);
+    turn.says("scaleDownUnconfirmed");
+}
+
+#[test]
+fn what_is_proven_has_served_and_done_is_never_more_than_total() {
+    let mut world = World::new(Pool::new(6, "2", "1").old_ready(6));
+    let mut last = 0;
+    for _ in 0..200 {
+        let shown = world.step().planned.report.rollout;
+        assert!(shown.done <= shown.total);
+        if shown.phase == RolloutPhase::Progressing {
+            assert!(shown.done >= last, "progress never goes back");
+            last = shown.done;
+        }
+    }
+    assert!(world.is_at(6, "r2"));
+}
+
+#[test]
+fn retargets_in_a_storm_leave_no_ballast() {
+    let mut world = World::new(Pool::new(4, "2", "0").old_ready(4));
+    for n in 3..9 {
+        world.step();
+        world.step();
+        world.pool.set.revision = rev(&format!("r{n}"));
+    }
+    let took = world.run(300, |world| world.is_at(4, "r8"));
+    // What was left behind in boot does not hold the ceiling until its deadline.
+    assert!(took < Span::minutes(20), "{took}");
+    assert!(world.most <= 6 && world.least == 4);
+}

@@ -1,1 +1,226 @@
-//! drains
+//! Machines on their way out: drained first, refused, stuck, or no longer wanted gone.
+
+use poolkeeper::model::action::{Action, Because};
+use poolkeeper::model::ids::InstanceId;
+use poolkeeper::model::journal::{Outcome, Refusal};
+use poolkeeper::model::machine::{Condition, Lifecycle};
+use poolkeeper::model::plan::{AskVerb, Why};
+use poolkeeper::model::time::Span;
+
+use super::kit::{Pool, blocked, refused};
+
+/// Three old nodes and the machine that stands in for one.
+fn nodes() -> Pool {
+    Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes()
+}
+
+#[test]
+fn a_node_is_drained_first_and_deleted_by_the_turn_that_sees_it_done() {
+    let turn = nodes().plan();
+    assert_eq!((turn.drained(), turn.deleted()), (vec!["o1"], vec![]));
+    assert_eq!(turn.report("o1").lifecycle, Lifecycle::Draining);
+    let going = nodes().drain_open("o1", Because::Outdated).plan();
+    assert!(going.is_idle());
+    going.says("leaving");
+    nodes().drain_ended("o1", Because::Outdated, Outcome::Done).plan().does(None, &["o1"]);
+    // A machine that does not run has nothing to drain.
+    let stopped = Pool::new(3, "1", "0").settled().new_ready(3).nodes();
+    let stopped = stopped.gone_for("n1", Condition::Stopped, Span::hours(1)).plan();
+    assert_eq!((stopped.drained(), stopped.deleted()), (vec![], vec!["n1"]));
+}
+
+#[test]
+fn a_drain_in_flight_holds_its_budget_across_a_restart() {
+    // The journal was lost, the mark on the machine was not.
+    let lost = nodes().lifecycle("o1", Lifecycle::Drained, Span::minutes(5));
+    lost.plan().does(None, &["o1"]);
+    let going = nodes().drain_open("o1", Because::Outdated).plan();
+    assert_eq!((going.drained(), going.class("o1")), (vec![], "leaving"));
+    // A drain of which nothing is known is lifted, so that no cordon stays behind.
+    let unknown = nodes().lifecycle("o1", Lifecycle::Draining, Span::minutes(5)).plan();
+    assert_eq!(unknown.restored(), ["o1"]);
+    assert_eq!(unknown.report("o1").lifecycle, Lifecycle::InService);
+}
+
+#[test]
+fn a_blocked_drain_is_set_aside_and_the_next_is_tried() {
+    let pool = nodes().drain_ended("o1", Because::Outdated, blocked("PodDisruptionBudget"));
+    let turn = pool.plan();
+    assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService);
+    // It serves again from the next turn on.
+    let mut next = pool.after(&turn, Span::seconds(15));
+    next.open.clear();
+    next = next.lifecycle("o1", Lifecycle::InService, Span::seconds(15));
+    let turn = next.plan();
+    assert_eq!(turn.drained(), ["o2"]);
+    turn.says("drainBlocked");
+    let back = turn.planned.state.blocked[0].clone();
+    assert_eq!((back.times, back.until.since(back.at)), (1, Span::minutes(30)));
+    // After its back-off it is a candidate like any other.
+    next.now = next.now.plus(Span::minutes(31));
+    next.set.read_at = next.now;
+    assert_eq!(next.plan().drained(), ["o1"]);
+}
+
+#[test]
+fn each_block_waits_twice_as_long_and_never_longer_than_six_hours() {
+    let mut pool = nodes();
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let blocked = pool.clone().drain_ended("o1", Because::Outdated, blocked("Budget"));
+        let turn = blocked.plan();
+        let back = turn.planned.state.blocked[0].clone();
+        waits.push(back.until.since(back.at).millis() / 60_000);
+        pool = pool.after(&turn, Span::hours(7));
+    }
+    assert_eq!(waits, [30, 60, 120, 240, 360, 360]);
+}
+
+#[test]
+fn a_reason_that_went_away_takes_the_machine_back() {
+    let drained = || nodes().drain_ended("o1", Because::Outdated, Outcome::Done);
+    let draining = || nodes().drain_open("o1", Because::Outdated);
+    // Held meanwhile; the model went back; the rollout was stopped.
+    for pool in [drained(), draining()] {
+        let held = pool.clone().held("o1").plan();
+        assert_eq!((held.restored(), held.deleted()), (vec!["o1"], vec![]));
+        let back = pool.clone().set(|set| set.revision = super::kit::rev("r1")).plan();
+        assert!(back.restored() == ["o1"] && !back.deleted().contains(&"o1"));
+        let turn = pool.clone().state(|_| {}).plan();
+        let stopped = pool.after(&turn, Span::ZERO).ask(AskVerb::Pause).plan();
+        assert_eq!((stopped.restored(), stopped.deleted()), (vec!["o1"], vec![]));
+    }
+    // A failed machine that recovered while it was drained stays.
+    let recovered = Pool::new(3, "1", "0").settled().new_ready(3).nodes();
+    let recovered = recovered.drain_ended("n1", Because::Failed, Outcome::Done).plan();
+    assert_eq!((recovered.restored(), recovered.deleted()), (vec!["n1"], vec![]));
+    // A name that was withdrawn.
+    let named = Pool::new(3, "1", "0").settled().new_ready(3).nodes();
+    let named = named.drain_ended("n1", Because::Named, Outcome::Done).plan();
+    assert_eq!((named.restored(), named.deleted()), (vec!["n1"], vec![]));
+}
+
+#[test]
+fn a_refused_delete_is_asked_again_or_set_aside() {
+    let again = |refusal, seconds| {
+        let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1);
+        let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
+        pool.delete_ended(&["o1"], Span::seconds(seconds), refused(refusal)).plan()
+    };
+    for refusal in [
+        Refusal::Throttled,
+        Refusal::Conflict,
+        Refusal::Preempted,
+        Refusal::NoCapacity,
+        Refusal::Quota,
+        Refusal::Unclear,
+    ] {
+        again(refusal, 20).does(None, &[]);
+        again(refusal, 31).does(None, &["o1"]);
+    }
+    for refusal in [Refusal::Forbidden, Refusal::Invalid] {
+        let turn = again(refusal, 20);
+        assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService, "{refusal:?}");
+        assert_eq!(turn.planned.state.blocked.len(), 1);
+    }
+    assert_eq!(again(Refusal::Gone, 20).report("o1").why, Why::Ghost);
+    // What the cloud says about when stands.
+    let told = poolkeeper::model::journal::Refused {
+        retry_at: Some(super::kit::NOW.plus(Span::minutes(3))),
+        ..poolkeeper::model::journal::Refused::plain(Refusal::Throttled)
+    };
+    let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1);
+    let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
+    pool.delete_ended(&["o1"], Span::minutes(1), Outcome::Refused(told)).plan().does(None, &[]);
+}
+
+#[test]
+fn a_refused_delete_of_a_node_lifts_what_we_put_on_it() {
+    let pool = nodes().lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
+    let pool = pool.delete_ended(&["o1"], Span::seconds(20), refused(Refusal::Forbidden));
+    assert_eq!(pool.plan().restored(), ["o1"]);
+}
+
+#[test]
+fn one_bad_id_of_a_batch_does_not_stop_the_others() {
+    let pool = Pool::new(4, "0", "2").old_ready(4);
+    let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2)).lifecycle(
+        "o2",
+        Lifecycle::Deleting,
+        Span::minutes(2),
+    );
+    let conflict = poolkeeper::model::journal::Refused::plain(Refusal::Conflict);
+    let mixed = vec![(pool.machine("o1").key(), None), (pool.machine("o2").key(), Some(conflict))];
+    let turn = pool.delete_ended(&["o1", "o2"], Span::seconds(40), Outcome::Mixed(mixed)).plan();
+    assert_eq!((turn.report("o1").why, turn.deleted()), (Why::Ghost, vec!["o2"]));
+}
+
+#[test]
+fn a_request_that_did_not_hold_is_asked_again_without_its_entry() {
+    let pool = |ago| {
+        let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1);
+        pool.lifecycle("o1", Lifecycle::Deleting, Span::seconds(ago))
+    };
+    let turn = pool(20).plan();
+    turn.does(None, &[]);
+    assert_eq!(turn.class("o1"), "leaving");
+    pool(31).plan().does(None, &["o1"]);
+    // The reason went: it is back in service.
+    let back = pool(31).set(|set| set.revision = super::kit::rev("r1"));
+    assert!(back.plan().restored().contains(&"o1"));
+}
+
+#[test]
+fn a_stuck_delete_is_asked_once_more_and_then_a_person_decides() {
+    let stuck = |force| {
+        let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).capacity(4);
+        let pool = pool.policy(|d| d.deletion.force = force);
+        pool.lifecycle("o1", Lifecycle::Deleting, Span::hours(2)).gone_for(
+            "o1",
+            Condition::Deleting,
+            Span::hours(2),
+        )
+    };
+    // The first goes on: nothing is sent beside it.
+    let open = stuck(true).delete_open(&["o1"], Span::hours(2)).plan();
+    open.does(None, &[]).says("stuckDelete");
+    // It ended badly.
+    let pool = stuck(true).delete_ended(&["o1"], Span::minutes(1), refused(Refusal::Conflict));
+    let turn = pool.plan();
+    turn.does(None, &["o1"]);
+    let force = |turn: &super::kit::Turn| match &turn.planned.actions[..] {
+        [Action::Delete { force, .. }] => *force,
+        other => panic!("{other:?}"),
+    };
+    assert!(force(&turn));
+    assert!(!force(&stuck(false).plan()));
+    // And once is all.
+    let later = pool.after(&turn, Span::hours(1));
+    let turn = later.plan();
+    turn.does(None, &[]);
+    assert_eq!(turn.hold("stuckDelete").unwrap().verb, Some("write-off"));
+    let off = later.ask(AskVerb::WriteOff(InstanceId::new("o1"))).plan();
+    // Its place in the capacity may still be held, and is no machine.
+    off.does(Some(5), &[]).is_silent_on("stuckDelete");
+}
+
+#[test]
+fn an_ordinary_delete_is_never_forced() {
+    let turn = Pool::new(3, "1", "0").old_ready(3).new_ready(1).policy(|d| d.deletion.force = true);
+    assert!(matches!(turn.plan().planned.actions[..], [Action::Delete { force: false, .. }]));
+}
+
+#[test]
+fn a_machine_that_serves_cannot_be_written_off() {
+    let pool = Pool::new(3, "1", "0").old_ready(4);
+    let turn = pool.ask(AskVerb::WriteOff(InstanceId::new("o1"))).plan();
+    assert_eq!((turn.accepted(), turn.raise()), (vec![false], None));
+}
+
+#[test]
+fn a_machine_stuck_in_deletion_stops_a_pool_without_u_until_it_is_written_off() {
+    let pool = Pool::new(3, "1", "0").old_ready(4).capacity(4);
+    let pool = pool.gone_for("o4", Condition::Deleting, Span::hours(1));
+    pool.plan().does(None, &[]).says("stuckDelete").says("ceiling");
+    pool.ask(AskVerb::WriteOff(InstanceId::new("o4"))).plan().does(Some(5), &[]);
+}

@@ -1,1 +1,264 @@
-//! health
+//! Failed, unready, unseen: what is repaired, what is waited for, and when repair stops itself.
+
+use poolkeeper::model::journal::{Outcome, Refusal};
+use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
+use poolkeeper::model::plan::{AskVerb, Why};
+use poolkeeper::model::time::Span;
+
+use super::kit::{NOW, Pool, refused};
+
+fn pool(desired: u32, surge: &str, unavailable: &str) -> Pool {
+    Pool::new(desired, surge, unavailable).settled()
+}
+
+#[test]
+fn who_is_failed() {
+    let after = |condition, minutes| {
+        pool(3, "1", "0").new_ready(3).gone_for("n1", condition, Span::minutes(minutes)).plan()
+    };
+    for condition in [Condition::Failed, Condition::Unready, Condition::Stopped] {
+        after(condition, 9).does(None, &[]).says("grace");
+        assert_eq!(after(condition, 10).deleted(), ["n1"], "{condition:?}");
+        assert_eq!(after(condition, 10).class("n1"), "failed");
+    }
+    // A machine that serves is no failure, whatever else is said of it; one we cannot see is none either.
+    assert_eq!(after(Condition::Ready, 600).class("n1"), "current");
+    after(Condition::Unknown, 600).does(None, &[]);
+}
+
+#[test]
+fn a_flash_of_illness_buys_no_machine() {
+    let ill = pool(3, "1", "0").new_ready(3).gone_for("n1", Condition::Failed, Span::seconds(5));
+    ill.plan().does(None, &[]);
+}
+
+#[test]
+fn a_new_machine_has_until_its_deadline() {
+    let born = |minutes: i64| {
+        let born = NOW.minus(Span::minutes(minutes));
+        let young = pool(3, "1", "0").new_ready(2).new_young(1);
+        young.edit("n3", |m| (m.created, m.imaged, m.since) = (born, born, born)).plan()
+    };
+    born(19).does(None, &[]);
+    assert_eq!(born(19).class("n3"), "replacement");
+    assert_eq!(born(20).deleted(), ["n3"]);
+    // Ready, but not for long enough: no longer booting, not yet available.
+    let settling = pool(3, "1", "0").new_ready(2).new_young(1).edit("n3", |m| {
+        (m.condition, m.since) = (Condition::Ready, NOW.minus(Span::seconds(59)));
+    });
+    assert_eq!(settling.plan().planned.report.numbers.available, 2);
+}
+
+#[test]
+fn failed_machines_are_free_of_the_floor_and_go_one_at_a_time() {
+    let turn = pool(4, "0", "1").new_ready(2).new_failed(2).plan();
+    assert_eq!(turn.deleted().len(), 1);
+    turn.says("repairInTurn");
+    // While one is leaving and nothing replaced it yet, the next waits.
+    let leaving = pool(4, "0", "1").new_ready(2).new_failed(2).lifecycle(
+        "n3",
+        Lifecycle::Deleting,
+        Span::seconds(20),
+    );
+    let at = NOW.minus(Span::seconds(20));
+    let leaving = leaving.delete_entry(
+        &["n3"],
+        poolkeeper::model::action::Because::Failed,
+        Span::seconds(20),
+        poolkeeper::model::journal::Phase::Accepted { at, operation: None },
+    );
+    leaving.plan().does(None, &[]);
+}
+
+#[test]
+fn the_breaker_trips_on_many_that_had_served_and_small_pools_are_repaired() {
+    for desired in [1, 2] {
+        let turn = pool(desired, "1", "0").new_ready(desired as usize - 1).new_failed(1).plan();
+        assert_eq!(turn.deleted(), [format!("n{desired}")]);
+    }
+    let many = |failed: usize| {
+        let pool = pool(10, "1", "0").new_ready(10 - failed).new_failed(failed);
+        pool.each(|m: &mut Machine| {
+            if m.condition == Condition::Failed {
+                m.since = NOW.minus(Span::minutes(11));
+            }
+        })
+    };
+    assert_eq!(many(4).plan().deleted().len(), 1);
+    let open = many(5);
+    let turn = open.plan();
+    // What is missing is made all the same.
+    turn.does(Some(11), &[]).says("breaker");
+    assert_eq!(turn.report("n6").why, Why::FailedBreaker);
+    // A person closes it; or it closes by itself, when no further one failed for a while.
+    assert_eq!(open.clone().ask(AskVerb::Release).plan().deleted().len(), 1);
+    let calm = open.after(&turn, Span::minutes(10));
+    assert_eq!(calm.plan().deleted().len(), 1);
+}
+
+#[test]
+fn an_image_that_fails_does_not_trip_the_breaker() {
+    // Replacements that never served are the rollout's business: they leave, and the way back stays open.
+    let bad = Pool::new(10, "5", "0").old_ready(10).new_failed(5).each(|m| {
+        m.ever_available = m.condition == Condition::Ready;
+    });
+    let turn = bad.plan();
+    turn.is_silent_on("breaker");
+    assert_eq!(turn.deleted().len(), 1);
+}
+
+#[test]
+fn the_breaker_holds_repair_and_not_the_fix() {
+    let pool = Pool::new(10, "1", "0").old_ready(6).old_failed(5).each(|m| {
+        if m.condition == Condition::Failed {
+            m.since = NOW.minus(Span::minutes(11));
+        }
+    });
+    let turn = pool.policy(|d| d.rollout.max_unavailable = five()).plan();
+    turn.says("breaker");
+    assert_eq!(turn.deleted(), ["o1"]);
+}
+
+fn five() -> poolkeeper::model::quantity::Quantity {
+    poolkeeper::model::quantity::Quantity::of(5)
+}
+
+#[test]
+fn what_we_cannot_see_is_no_reason_to_remove() {
+    let unseen = |n: usize| {
+        let mut pool = Pool::new(10, "1", "0").old_ready(10).new_ready(1);
+        for machine in pool.machines.iter_mut().take(n) {
+            machine.condition = Condition::Unknown;
+        }
+        pool.plan()
+    };
+    unseen(10).does(None, &[]).says("healthBlind");
+    unseen(5).does(None, &[]).says("healthBlind");
+    // Some are waited for, and the floor counts them as not serving.
+    unseen(2).does(None, &[]).says("listingIncomplete");
+    // An unseen machine still fills its place.
+    assert_eq!(unseen(2).raise(), None);
+}
+
+#[test]
+fn half_a_pool_that_turns_at_once_is_our_own_blindness() {
+    let turned = |apart: i64, ago: i64| {
+        let mut pool = pool(10, "1", "0").new_ready(10);
+        for (n, machine) in pool.machines.iter_mut().take(6).enumerate() {
+            machine.condition = Condition::Unready;
+            machine.since = NOW.minus(Span::seconds(ago + apart * n as i64));
+        }
+        pool
+    };
+    turned(5, 60).plan().does(None, &[]).says("healthBlind");
+    turned(30, 60).plan().is_silent_on("healthBlind").says("grace");
+    // What lasts is believed, and then it is for the breaker.
+    turned(5, 700).plan().says("breaker");
+    // A node that is silent alone is ill.
+    let alone =
+        pool(3, "1", "0").new_ready(3).gone_for("n1", Condition::Unready, Span::minutes(11));
+    assert_eq!(alone.plan().deleted(), ["n1"]);
+}
+
+#[test]
+fn a_cut_or_old_listing_does_nothing_and_remembers_nothing() {
+    let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).new_failed(1);
+    assert!(!pool.plan().is_idle());
+    let cut = pool.clone().set(|set| set.complete = false);
+    let old = pool.clone().set(|set| set.read_at = NOW.minus(Span::seconds(61)));
+    let asked = pool.clone().ask(AskVerb::Refresh).set(|set| set.complete = false);
+    for (pool, hold) in
+        [(cut, "listingIncomplete"), (old, "listingStale"), (asked, "listingIncomplete")]
+    {
+        let turn = pool.plan();
+        turn.does(None, &[]).says(hold);
+        assert!(turn.is_idle() && turn.accepted().iter().all(|yes| !yes));
+        assert_eq!(Some(&turn.planned.state), turn.before.as_ref());
+    }
+}
+
+#[test]
+fn nothing_rests_on_a_read_older_than_our_own_last_answer() {
+    let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1);
+    let pool = pool.raise_open(3, 4, Span::ZERO).capacity(4);
+    pool.plan().does(None, &[]);
+}
+
+#[test]
+fn a_doubt_is_settled_by_a_later_look_and_never_by_asking_again() {
+    use poolkeeper::model::action::Because;
+    use poolkeeper::model::journal::Phase;
+    let doubt = |ago: Span| {
+        let at = NOW.minus(ago);
+        let pool = Pool::new(2, "1", "0").settled().new_ready(1).new_failed(1);
+        pool.lifecycle("n2", Lifecycle::Deleting, ago).delete_entry(
+            &["n2"],
+            Because::Failed,
+            ago,
+            Phase::Doubtful { at },
+        )
+    };
+    doubt(Span::ZERO).plan().does(None, &[]).says("deleteInDoubt");
+    doubt(Span::minutes(1)).plan().does(Some(3), &[]);
+}
+
+#[test]
+fn an_id_that_is_used_again_is_another_machine() {
+    // A delete of the first n2 is open; n2 is young now, and another.
+    let mut pool =
+        Pool::new(2, "1", "0").settled().new_ready(2).delete_open(&["n2"], Span::minutes(9));
+    let vm = poolkeeper::model::ids::VmId::new("vm-later");
+    pool = pool.edit("n2", |m| m.vm = Some(vm));
+    assert_eq!(pool.plan().class("n2"), "current");
+    // Without an identity its birth tells.
+    let without = |pool: Pool| pool.each(|m| m.vm = None);
+    let mut pool = without(Pool::new(2, "1", "0").settled().new_ready(2))
+        .delete_open(&["n2"], Span::minutes(9));
+    assert_eq!(pool.plan().class("n2"), "leaving");
+    pool = pool.edit("n2", |m| m.created = NOW.minus(Span::minutes(5)));
+    assert_eq!(pool.plan().class("n2"), "current");
+}
+
+#[test]
+fn rows_of_a_machine_that_is_gone_are_ghosts() {
+    // o1 was deleted, and the list still shows it as ready: counting it would take the pool below its floor.
+    let pool = Pool::new(2, "1", "0").old_ready(2).new_ready(1);
+    let ghost = pool.delete_ended(&["o1"], Span::seconds(30), Outcome::Done).capacity(2);
+    let turn = ghost.plan();
+    turn.does(None, &[]);
+    assert_eq!(turn.planned.report.numbers.available, 2);
+    assert_eq!(turn.report("o1").why, Why::Ghost);
+    // The entry is dropped, the row stays, and so does the memory of it.
+    let mut later = ghost.after(&turn, Span::minutes(5));
+    later.open.clear();
+    assert_eq!(later.plan().planned.report.numbers.available, 2);
+    // A ghost that does not go is told at last, and a person may write it off.
+    let late = later.clone().after(&later.plan(), Span::minutes(40));
+    late.plan().says("stuckDelete");
+    let off = late.ask(AskVerb::WriteOff(poolkeeper::model::ids::InstanceId::new("o1")));
+    off.plan().does(Some(3), &[]).is_silent_on("stuckDelete");
+}
+
+#[test]
+fn gone_is_success_on_a_delete() {
+    let pool = Pool::new(2, "1", "0").old_ready(2).new_ready(1);
+    let gone = pool.delete_ended(&["o1"], Span::seconds(30), refused(Refusal::Gone));
+    assert_eq!(gone.plan().report("o1").why, Why::Ghost);
+}
+
+#[test]
+fn spot_machines_that_were_taken_are_replaced() {
+    // Taken away with its place: the size is ours, so it comes back.
+    pool(5, "1", "0").new_ready(4).state(|s| s.desired.explained = 5).plan().does(Some(5), &[]);
+    // Stopped in place: it counts until it has been so for long.
+    let stopped = pool(5, "1", "0").new_ready(5).gone_for("n1", Condition::Stopped, Span::hours(1));
+    assert_eq!(stopped.plan().deleted(), ["n1"]);
+}
+
+#[test]
+fn machines_the_cloud_deletes_by_itself_are_on_their_way_out() {
+    let pool = pool(3, "1", "0").new_ready(3).gone_for("n1", Condition::Deleting, Span::minutes(1));
+    let turn = pool.plan();
+    turn.does(Some(4), &[]);
+    assert_eq!((turn.class("n1"), turn.report("n1").why), ("leaving", Why::CloudDeletes));
+}

@@ -34,6 +34,8 @@ pub struct Pool {
     pub capacity: Option<u32>,
     pub machines: Vec<Machine>,
     pub open: Vec<Entry>,
+    /// Entries that ended and were dropped: the judge remembers them.
+    pub dropped: Vec<Entry>,
     pub asks: Vec<Ask>,
     pub facts: Facts,
     pub state: Option<PoolState>,
@@ -77,6 +79,7 @@ impl Pool {
             capacity: None,
             machines: Vec::new(),
             open: Vec::new(),
+            dropped: Vec::new(),
             asks: Vec::new(),
             facts: Facts::default(),
             state: Some(state),
@@ -366,12 +369,13 @@ impl Pool {
             state: state.as_ref(),
         };
         let planned = plan(&input).unwrap();
+        let journal: Vec<Entry> = self.dropped.iter().chain(&self.open).cloned().collect();
         let case = Case {
             now: self.now,
             policy: &policy,
             set: &set,
             machines: &self.machines,
-            journal: &self.open,
+            journal: &journal,
             planned: &planned,
             before: state.as_ref(),
             facts: &self.facts,

@@ -28,6 +28,8 @@ pub struct World {
     pub room: u32,
     /// The capacity falls when a delete is accepted, or when it is done.
     pub falls_late: bool,
+    /// The next so many writes are refused as conflicts; drains are blocked.
+    pub refusals: u32,
     /// What a re-image brings; none: what was there.
     pub reimages_to: Option<String>,
     /// What an update of the model makes of it.
@@ -41,7 +43,6 @@ pub struct World {
     pub created: usize,
     pub least: u32,
     pub most: u32,
-    pub unended: Vec<String>,
 }
 
 impl World {
@@ -56,6 +57,7 @@ impl World {
             bad: None,
             room: u32::MAX,
             falls_late: false,
+            refusals: 0,
             reimages_to: None,
             model_becomes: None,
             coming: Vec::new(),
@@ -66,7 +68,6 @@ impl World {
             created: 0,
             least: u32::MAX,
             most: 0,
-            unended: Vec::new(),
             pool,
         };
         world.pool.set.read_at = world.pool.now;
@@ -109,7 +110,12 @@ impl World {
         self.pool.asks.clear();
         // What ended was seen by this turn; a raise stays until its machines were, or will not be.
         let (machines, read) = (&self.pool.machines, self.pool.set.read_at);
-        self.pool.open.retain(|entry| stays(entry, machines, read));
+        let (stay, go) =
+            std::mem::take(&mut self.pool.open).into_iter().partition(|e| stays(e, machines, read));
+        self.pool.open = stay;
+        // Whose machines all came is explained: some of them may be gone again.
+        let go: Vec<Entry> = go;
+        self.pool.dropped.extend(go.into_iter().filter(|entry| entry.verb() != Verb::Raise));
         for report in &turn.planned.report.machines {
             let machine = &mut self.pool.machines[report.index as usize];
             if machine.lifecycle != report.lifecycle {
@@ -261,6 +267,12 @@ impl World {
         let now = self.pool.now;
         self.written += usize::from(!matches!(action.verb(), Verb::Drain | Verb::Restore));
         let mut phase = Phase::Accepted { at: now, operation: None };
+        if self.refusals > 0 && action.verb() != Verb::Restore {
+            self.refusals -= 1;
+            let outcome = super::kit::blocked("Busy");
+            let phase = Phase::Ended { at: now, accepted: None, outcome };
+            return self.journal(action, phase);
+        }
         match &action {
             Action::Raise { from, to, expect, .. } => {
                 self.raises += 1;
@@ -304,8 +316,12 @@ impl World {
             }
             Action::Drain { .. } | Action::UpdateModel { .. } => {}
         }
+        self.journal(action, phase);
+    }
+
+    fn journal(&mut self, action: Action, phase: Phase) {
+        let now = self.pool.now;
         let id = EntryId::new(format!("w{:05}", self.written + self.pool.open.len() * 100_000));
-        self.unended.push(id.as_str().into());
         let epoch = Epoch(1);
         self.pool.open.push(Entry { id, epoch, written: now, read_at: now, action, phase });
     }

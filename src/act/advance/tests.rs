@@ -2,7 +2,7 @@ use super::*;
 use crate::act::{Answer, Digest, Poll, digest, heard};
 use crate::model::action::{Because, Expect, ModelWrite};
 use crate::model::ids::{EntryId, Epoch, InstanceId, VmId};
-use crate::model::inventory::Orchestration;
+use crate::model::inventory::{ModelFields, Orchestration};
 use crate::model::journal::Event;
 
 fn at(seconds: i64) -> Time {

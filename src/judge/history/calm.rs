@@ -43,7 +43,8 @@ pub struct Progress {
 impl Progress {
     pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
         silent(scene, notes);
-        if !truth.calm {
+        // A person's word is a reason to go the same way again.
+        if !truth.calm || !truth.case.planned.report.asks.is_empty() {
             *self = Self::default();
             return;
         }
@@ -107,13 +108,19 @@ fn place(scene: &Scene) -> Place {
         let Rollout { passed, failed_in_a_row, .. } = rollout;
         i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
     });
-    let open = case.journal.iter().filter(|entry| !entry.is_ended()).count();
+    // Draining is another place than deleting.
+    let step = |entry: &Entry| match entry.verb() {
+        Verb::Drain => 1,
+        Verb::Delete => 1_000,
+        _ => 1_000_000,
+    };
+    let open: i64 = case.journal.iter().filter(|entry| !entry.is_ended()).map(step).sum();
     let counts = [
         scene.desired,
         i64::from(case.set.capacity),
         scene.pending,
         going,
-        i64::try_from(open).unwrap_or(i64::MAX),
+        open,
         i64::try_from(state.good.len()).unwrap_or(i64::MAX),
     ];
     (scene.tally, counts, rollout.map(|r| r.opened), state.last.as_ref().map(|last| last.at))

@@ -13,12 +13,6 @@ fn four() -> Pool {
     Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW)
 }
 
-fn paused(state: &mut PoolState) {
-    let (by, why) = ("ops".into(), "test".into());
-    let stage = Stage::Paused { by, why, at: ago(Span::minutes(5)) };
-    state.rollout.as_mut().unwrap().stage = stage;
-}
-
 fn going(state: &mut PoolState) {
     state.rollout.as_mut().unwrap().stage = Stage::Going;
 }
@@ -102,6 +96,18 @@ fn law_11_surplus_is_what_stands_above() {
     breaks(&[11], "one above, and it went as outdated", &mix);
     let in_place = four().set(|pool| pool.draft.rollout.method = Method::Reimage);
     breaks(&[11], "the buffer of an update in place", &in_place.delete("n", Surplus));
+}
+
+#[test]
+fn law_11_what_is_replaced_is_outdated() {
+    let young = Pool::of(3, 2, 0).serving("abc", OLD).with("n", NEW, Provisioning);
+    breaks(&[11], "a replacement of our own", &young.delete("n", Outdated));
+    let flap = Pool::of(3, 1, 1).serving("abc", OLD).with("n", NEW, Unready);
+    breaks(&[11], "a replacement that flaps", &flap.delete("n", Outdated));
+    let aged = |pool: Pool| pool.recall(|state| state.refresh_before = Some(NOW));
+    let old = || Pool::of(3, 1, 0).serving("abcn", NEW);
+    lawful("on target, and asked to be refreshed", &aged(old()).delete("a", Outdated));
+    breaks(&[6, 11], "and not asked", &old().delete("a", Outdated).serving("x", OLD));
 }
 
 #[test]

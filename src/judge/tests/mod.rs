@@ -323,6 +323,12 @@ pub(super) fn named(machine: &mut Machine, now: bool) {
     machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: None }));
 }
 
+pub(super) fn paused(state: &mut PoolState) {
+    let (by, why) = ("ops".into(), "test".into());
+    let stage = Stage::Paused { by, why, at: ago(Span::minutes(5)) };
+    state.rollout.as_mut().unwrap().stage = stage;
+}
+
 pub(super) fn held(machine: &mut Machine) {
     let hold = MachineHold { by: "ops".into(), why: "test".into() };
     machine.marks = Some(Box::new(Marks { delete: None, hold: Some(hold) }));

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::policy::{Method, Rollback, Unconfirmed};
 use crate::model::rollout::Blocked;
 use Because::{Failed, Named, NamedNow, Outdated, Surplus};
-use Condition::Unready;
+use Condition::{Provisioning, Unready};
 
 fn four() -> Pool {
     Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW)
@@ -131,6 +131,18 @@ fn law_6_newest_last() {
     lawful("a person named it", &wish.delete("n", Named));
     let in_place = pool().set(|pool| pool.draft.rollout.method = Method::Reimage);
     lawful("in place the new one stood in", &in_place.delete("n", Surplus));
+}
+
+#[test]
+fn law_6_our_own_replacements() {
+    let pool = |desired: u8| {
+        let pool = Pool::of(desired, 0, 1).serving("a", OLD).with("n", NEW, Provisioning);
+        pool.edit("a", held).recall(paused)
+    };
+    breaks(&[6], "the one it replaces still serves", &pool(1).delete("n", Surplus));
+    lawful("one too many of them", &pool(0).delete("n", Surplus));
+    let dark = pool(1).with("x", NEW, Provisioning).edit("a", |m| m.condition = Unready);
+    lawful("none serves any more", &dark.delete("n", Surplus));
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! The calendar found again minute by minute: what the fast search says is held against the slow one.
+
 mod patterns;
 mod turns;
 mod windows;

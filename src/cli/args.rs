@@ -1,0 +1,113 @@
+//! The command line: its commands, and what they all know.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use super::exit::{Exit, Failure};
+use super::shell::Shell;
+use super::{completions, demo, explain, plan, simulate, validate};
+
+const ABOUT: &str =
+    "Keeps pools of cloud VMs at the right size and on the right model, without taking them down.";
+
+const MORE: &str = "\
+Poolkeeper replaces machines that are failed, surplus or out of date, in that order, never lets fewer machines serve \
+than the pool allows and never runs more than it allows, and says for each machine and each pool what it does, or why \
+it waits.
+
+None of these commands needs a network, an account, a store or a clock: they read documents and print answers.";
+
+const EXAMPLES: &str = "\
+Examples:
+  poolkeeper demo                               a rollout, played in your terminal
+  poolkeeper simulate pools/web.yaml            the same for a pool of yours
+  poolkeeper validate pools/                    check every pool file of a folder
+  poolkeeper plan --snapshot now.json           what would be done now, and why
+  poolkeeper explain --snapshot now.json        why nothing (more) happens now
+  poolkeeper explain --snapshot now.json 17     what becomes of machine 17
+
+Environment:
+  NO_COLOR  no colour, even on a terminal
+  COLUMNS   how many columns a line has";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "poolkeeper",
+    version,
+    about = ABOUT,
+    long_about = format!("{ABOUT}\n\n{MORE}"),
+    after_long_help = with_exit_codes(EXAMPLES),
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// How answers are printed
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// A page for people; colour only on a terminal
+    #[default]
+    Table,
+    /// One JSON document; errors too
+    Json,
+    /// One JSON document a line, for commands that answer a stream
+    Ndjson,
+}
+
+macro_rules! commands {
+    ($($command:ident in $file:ident;)*) => {
+        #[derive(Debug, Subcommand)]
+        pub enum Command {
+            $($command($file::$command),)*
+        }
+
+        impl Command {
+            pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+                match self {
+                    $(Command::$command(command) => command.run(shell),)*
+                }
+            }
+        }
+    };
+}
+
+// In the order of the help text.
+commands! {
+    Demo in demo;
+    Plan in plan;
+    Explain in explain;
+    Simulate in simulate;
+    Validate in validate;
+    Completions in completions;
+}
+
+/// The end of a help text: its examples, and the exit codes.
+pub(super) fn with_exit_codes(examples: &str) -> String {
+    format!("{examples}\n\n{}", Exit::table())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples_and_exit_codes() {
+        for command in Cli::command().get_subcommands() {
+            let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            let name = command.get_name();
+            assert!(after.contains("Examples:") && after.contains("Exit codes:"), "{name}");
+            assert!(command.get_about().is_some() && command.get_long_about().is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! How a command ends: exit codes, and failures told to people and to programs.
+
+use std::fmt::{self, Write};
+use std::io;
+
+use serde::Serialize;
+
+use crate::api::v1::API_VERSION;
+use crate::api::v1::problem::Problem;
+
+/// Exit codes, the same for every command; public contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    Done,
+    Internal,
+    Input,
+    Refused,
+    NotFound,
+    Unreachable,
+    NotPermitted,
+    Findings,
+}
+
+impl Exit {
+    pub const ALL: [Exit; 8] = [
+        Exit::Done,
+        Exit::Internal,
+        Exit::Input,
+        Exit::Refused,
+        Exit::NotFound,
+        Exit::Unreachable,
+        Exit::NotPermitted,
+        Exit::Findings,
+    ];
+
+    pub const fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Internal => 1,
+            Exit::Input => 2,
+            Exit::Refused => 3,
+            Exit::NotFound => 4,
+            Exit::Unreachable => 5,
+            Exit::NotPermitted => 6,
+            Exit::Findings => 7,
+        }
+    }
+
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Exit::Done => "done; holds are not errors",
+            Exit::Internal => "internal error, or a file that cannot be read or written",
+            Exit::Input => "bad usage or bad input (ndjson: at the end, if any line was bad)",
+            Exit::Refused => "refused by a law",
+            Exit::NotFound => "not found",
+            Exit::Unreachable => "unreachable, or timed out",
+            Exit::NotPermitted => "not permitted",
+            Exit::Findings => "doctor has findings",
+        }
+    }
+
+    /// The table of codes, as every help text ends with it.
+    pub fn table() -> String {
+        let mut table = String::from("Exit codes:\n");
+        for exit in Exit::ALL {
+            let _ = writeln!(table, "  {:<8} {}", exit.code(), exit.meaning());
+        }
+        table.push_str("  130, 143 ended by a signal");
+        table
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+/// Whoever read our output went away: nothing is left to say, and nothing went wrong.
+const PIPE_CLOSED: &str = "pipeClosed";
+
+/// Why a command could not do its work, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Failure {
+    pub exit: Exit,
+    /// What kind of failure it is; the names are public contract.
+    pub code: &'static str,
+    /// Apart, so that what succeeds carries little.
+    pub told: Box<Told>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Told {
+    pub file: Option<String>,
+    /// Line and column, both from 1.
+    pub place: Option<(u32, u32)>,
+    /// Where in the document: `machines[3].since`.
+    pub field: String,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    line: Option<u32>,
+    column: Option<u32>,
+    field: &'a str,
+    code: &'a str,
+    message: &'a str,
+    help: Option<&'a str>,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+        Self { exit, code, told: Box::new(Told { message: message.into(), ..Told::default() }) }
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Input, "usage", message)
+    }
+
+    /// A document that was not understood.
+    pub fn bad_input(problem: Problem, file: Option<&str>) -> Self {
+        let told = Told {
+            file: file.map(str::to_owned),
+            place: Some((problem.line, problem.column)),
+            field: problem.field,
+            message: problem.message,
+            help: problem.help,
+        };
+        Self { exit: Exit::Input, code: problem.code.name(), told: Box::new(told) }
+    }
+
+    /// Something could not be read.
+    pub fn unreadable(what: &str, error: &io::Error) -> Self {
+        let help = match error.kind() {
+            io::ErrorKind::NotFound => "check the name, or give `-` to read standard input",
+            io::ErrorKind::PermissionDenied => "make it readable for you, or read it as its owner",
+            io::ErrorKind::IsADirectory => "name a file in that folder",
+            _ => "try again; if it stays so, copy it elsewhere and read the copy",
+        };
+        let say = format!("{what} cannot be read: {}", reason(error));
+        Self::new(Exit::Internal, "unreadable", say).help(help)
+    }
+
+    /// Standard output could not be written.
+    pub fn unwritable(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::new(Exit::Done, PIPE_CLOSED, "the reader of the output went away");
+        }
+        let say = format!("standard output cannot be written: {}", reason(error));
+        Self::new(Exit::Internal, "unwritable", say).help("free some space, or write elsewhere")
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.told.help = Some(help.into());
+        self
+    }
+
+    pub fn is_silent(&self) -> bool {
+        self.code == PIPE_CLOSED
+    }
+
+    /// The Error document on one line.
+    pub fn to_json(&self) -> String {
+        let document = Document {
+            api_version: API_VERSION,
+            kind: "Error",
+            file: self.told.file.as_deref(),
+            line: self.told.place.map(|(line, _)| line),
+            column: self.told.place.map(|(_, column)| column),
+            field: &self.told.field,
+            code: self.code,
+            message: &self.told.message,
+            help: self.told.help.as_deref(),
+        };
+        serde_json::to_string(&document).unwrap_or_default()
+    }
+}
+
+/// What the system says, without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((plain, _)) => plain.to_owned(),
+        None => text,
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.told.file {
+            write!(f, "{file}:")?;
+        }
+        if let Some((line, column)) = self.told.place {
+            write!(f, "{line}:{column}:")?;
+        }
+        if self.told.file.is_some() || self.told.place.is_some() {
+            f.write_str(" ")?;
+        }
+        if !self.told.field.is_empty() {
+            write!(f, "{}: ", self.told.field)?;
+        }
+        f.write_str(&self.told.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_the_documented_ones() {
+        let codes: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_error() {
+        let closed = Failure::unwritable(&io::ErrorKind::BrokenPipe.into());
+        assert!(closed.is_silent() && closed.exit == Exit::Done);
+        let full = Failure::unwritable(&io::ErrorKind::StorageFull.into());
+        assert!(!full.is_silent() && full.exit == Exit::Internal);
+    }
+}

@@ -1,0 +1,149 @@
+//! The JSON of an explanation: the one line and what it is made of, then the parts of the plan it rests on.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::next::becomes;
+use crate::api::v1::snapshot::SnapshotInput;
+use crate::api::v1::{self, API_VERSION};
+use crate::cli::decide::Decision;
+use crate::model::action::Class;
+use crate::model::budget::Hold;
+use crate::model::ids::{NodeName, Revision, VmId, Zone};
+use crate::model::machine::Machine;
+use crate::model::plan::MachineReport;
+
+/// What an explanation takes from the plan as it stands there.
+#[derive(Serialize, Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    resolved: &'a RawValue,
+    #[serde(borrow)]
+    actions: &'a RawValue,
+    #[serde(borrow)]
+    holds: &'a RawValue,
+    #[serde(borrow)]
+    rollout: &'a RawValue,
+    #[serde(borrow)]
+    estimate: &'a RawValue,
+    #[serde(borrow)]
+    again: &'a RawValue,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    pool: &'a str,
+    at: String,
+    say: String,
+    reason: Option<Reason<'a>>,
+    machine: Option<About<'a>>,
+    classes: BTreeMap<&'static str, usize>,
+    #[serde(flatten)]
+    parts: Option<Parts<'a>>,
+}
+
+/// The hold that says most.
+#[derive(Serialize)]
+struct Reason<'a> {
+    rule: String,
+    meaning: &'static str,
+    say: &'a str,
+    numbers: BTreeMap<&'static str, i64>,
+    blockers: &'a [Box<str>],
+    recheck: String,
+    verb: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct About<'a> {
+    id: &'a str,
+    vm_id: Option<&'a str>,
+    node: Option<&'a str>,
+    zone: Option<&'a str>,
+    class: &'static str,
+    say: String,
+    becomes: &'static str,
+    next: Option<String>,
+    condition: String,
+    since: String,
+    revision: Option<&'a str>,
+    created_at: String,
+    imaged_at: String,
+    ever_available: bool,
+    history: Vec<String>,
+}
+
+pub(super) fn encode(snapshot: &SnapshotInput, decision: &Decision, at: Option<usize>) -> String {
+    let plan = v1::plan::encode(&snapshot.input(), &decision.planned);
+    let report = &decision.planned.report;
+    let mut classes: BTreeMap<&'static str, usize> =
+        Class::ALL.iter().map(|class| (class.name(), 0)).collect();
+    for machine in &report.machines {
+        *classes.entry(machine.class.name()).or_default() += 1;
+    }
+    let machine = at.and_then(|at| {
+        let of = report.machines.iter().find(|machine| machine.index as usize == at)?;
+        Some(about(snapshot.machines.get(at)?, of, snapshot, decision))
+    });
+    let document = Document {
+        api_version: API_VERSION,
+        kind: "Explanation",
+        pool: snapshot.policy.name.as_str(),
+        at: snapshot.now.to_string(),
+        say: match &machine {
+            Some(machine) => format!("{} is {}: {}", machine.id, machine.class, machine.say),
+            None => super::headline(snapshot, decision),
+        },
+        reason: super::reason(decision).map(reason),
+        machine,
+        classes,
+        parts: serde_json::from_str(&plan).ok(),
+    };
+    serde_json::to_string(&document).unwrap_or_default()
+}
+
+fn reason(hold: &Hold) -> Reason<'_> {
+    Reason {
+        rule: crate::cli::page::rule(hold),
+        meaning: hold.reason.meaning().trim(),
+        say: &hold.say,
+        numbers: hold.numbers.iter().copied().collect(),
+        blockers: &hold.blockers,
+        recheck: hold.recheck.to_string(),
+        verb: hold.verb,
+    }
+}
+
+fn about<'a>(
+    machine: &'a Machine,
+    report: &MachineReport,
+    snapshot: &SnapshotInput,
+    decision: &Decision,
+) -> About<'a> {
+    let (input, planned) = (snapshot.input(), &decision.planned);
+    let say = v1::plan::say(&input, planned, report);
+    let history = super::machine::history(machine, report, snapshot);
+    About {
+        id: machine.id.as_str(),
+        vm_id: machine.vm.as_ref().map(VmId::as_str),
+        node: machine.node.as_ref().map(NodeName::as_str),
+        zone: machine.zone.as_ref().map(Zone::as_str),
+        class: report.class.name(),
+        say: say.map_or_else(String::new, |say| say.to_string()),
+        becomes: becomes(report.why),
+        next: report.next.map(|at| at.to_string()),
+        condition: crate::cli::page::condition(machine),
+        since: machine.since.to_string(),
+        revision: machine.revision.as_ref().map(Revision::as_str),
+        created_at: machine.created.to_string(),
+        imaged_at: machine.imaged.to_string(),
+        ever_available: machine.ever_available,
+        history: history.into_iter().map(|(what, text)| format!("{what}: {text}")).collect(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Which of several holds is the reason that nothing (more) happens.
+
+use crate::model::budget::{Hold, HoldReason};
+
+/// From what stops everything, through what stops the rollout, to what only leaves single machines standing.
+const ORDER: &[HoldReason] = &[
+    // Nothing at all is done.
+    HoldReason::Law,
+    HoldReason::ListingIncomplete,
+    HoldReason::DeleteInDoubt,
+    HoldReason::ListingStale,
+    HoldReason::HealthBlind,
+    // The rollout stands until somebody acts, or a time comes.
+    HoldReason::Paused,
+    HoldReason::Failing,
+    HoldReason::Natives,
+    HoldReason::RestoreModel,
+    HoldReason::WaitingForModel,
+    HoldReason::ModelUnproven,
+    HoldReason::TooManyModels,
+    HoldReason::HotLoop,
+    HoldReason::Adoption,
+    HoldReason::Mixed,
+    HoldReason::GateFailed,
+    HoldReason::GateUnknown,
+    HoldReason::Checkpoint,
+    HoldReason::Window,
+    HoldReason::Baking,
+    // Nothing more can be created.
+    HoldReason::NoCapacity,
+    HoldReason::Quota,
+    HoldReason::Refused,
+    HoldReason::UnsafeRaise,
+    // Something is on its way.
+    HoldReason::RaiseNotLanded,
+    HoldReason::RaisedNotSeen,
+    HoldReason::SurgeBooting,
+    HoldReason::Updating,
+    HoldReason::Leaving,
+    // The arithmetic allows no more.
+    HoldReason::LastAvailable,
+    HoldReason::Floor,
+    HoldReason::Ceiling,
+    HoldReason::Ramp,
+    HoldReason::Stalled,
+    // Surplus stays.
+    HoldReason::ScaleDownUnconfirmed,
+    HoldReason::Brake,
+    HoldReason::TwoWriters,
+    HoldReason::Drift,
+    // Single machines.
+    HoldReason::Breaker,
+    HoldReason::RepairInTurn,
+    HoldReason::Grace,
+    HoldReason::DrainBlocked,
+    HoldReason::StuckDelete,
+    HoldReason::UpdateFailed,
+    HoldReason::OnDelete,
+    HoldReason::RevisionUnknown,
+    HoldReason::Kept,
+];
+
+/// The hold that says most; the first of them where several say as much.
+pub(super) fn foremost(holds: &[Hold]) -> Option<&Hold> {
+    let rank = |hold: &&Hold| ORDER.iter().position(|reason| *reason == hold.reason);
+    holds.iter().min_by_key(|hold| rank(hold).unwrap_or(ORDER.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_rank() {
+        for reason in HoldReason::ALL {
+            let found = ORDER.iter().filter(|ranked| *ranked == reason).count();
+            assert_eq!(found, 1, "{}", reason.code());
+        }
+        assert_eq!(ORDER.len(), HoldReason::ALL.len());
+    }
+}

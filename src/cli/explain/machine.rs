@@ -1,0 +1,166 @@
+//! One machine: its class, why, what becomes of it, and what the records say.
+
+use super::next::becomes;
+use crate::api::v1::snapshot::SnapshotInput;
+use crate::cli::exit::Failure;
+use crate::cli::page::{Page, class_style, condition_name, lifecycle_name, revision, since};
+use crate::cli::table::{Cell, Table};
+use crate::cli::term::Style;
+use crate::cli::text::{clock, plain, when};
+use crate::model::action::Class;
+use crate::model::ids::{NodeName, VmId, Zone};
+use crate::model::journal::{Entry, Outcome, Phase};
+use crate::model::machine::{Machine, Protection};
+use crate::model::plan::MachineReport;
+
+/// The position of the machine that is meant. Of several with one id, the youngest: the others were there before.
+pub(super) fn find(written: &str, snapshot: &SnapshotInput) -> Result<usize, Failure> {
+    let is = |machine: &Machine| machine.id.as_str() == written;
+    let also = |machine: &Machine| {
+        let vm = machine.vm.as_ref().is_some_and(|vm| vm.as_str().eq_ignore_ascii_case(written));
+        vm || machine.node.as_ref().is_some_and(|node| node.as_str() == written)
+    };
+    let machines = &snapshot.machines;
+    let found = machines.iter().rposition(is).or_else(|| machines.iter().rposition(also));
+    found.ok_or_else(|| super::not_found(written, snapshot))
+}
+
+pub(super) fn page(page: &mut Page, at: usize) {
+    let (snapshot, report) = (page.snapshot, page.report());
+    let of = report.machines.iter().find(|machine| machine.index as usize == at);
+    let (Some(machine), Some(report)) = (snapshot.machines.get(at), of) else { return };
+    let id = plain(machine.id.as_str()).into_owned();
+    let headline = format!("{id} is {}: {}", report.class.name(), page.sentence(report));
+    page.paragraph(&headline);
+    page.line("");
+    let mut table = Table::new(2);
+    let mut row = |name: &str, text: String, style: Style| {
+        table.row([Cell::new(name, Style::Dim), Cell::new(text, style)]);
+    };
+    row("Becomes", becomes(report.why).to_owned(), Style::Bold);
+    if let Some(next) = report.next {
+        row("Looked at", when(next, snapshot.now), Style::Plain);
+    }
+    row("Class", class(report.class), class_style(report.class));
+    for (name, text) in record(machine, snapshot) {
+        row(name, text, Style::Plain);
+    }
+    for (name, text) in history(machine, report, snapshot) {
+        row(name, text, Style::Plain);
+    }
+    let pool = super::headline(snapshot, page.decision);
+    row("Pool", pool, Style::Plain);
+    page.draw(&table);
+}
+
+fn class(class: Class) -> String {
+    let means = match class {
+        Class::Leaving => "on its way out",
+        Class::Updating => "being updated in place",
+        Class::Gray => "cut off or standing by, before it leaves",
+        Class::Unknown => "could not be seen",
+        Class::Held => "held by a person or protected in the cloud",
+        Class::Failed => "ill for longer than its grace, or never available",
+        Class::DeleteRequested => "named to be replaced",
+        Class::Replacement => "young, still proving itself",
+        Class::Surplus => "more than the pool should have",
+        Class::Outdated => "off target, or too old",
+        Class::Current => "on target",
+    };
+    format!("{} ({means})", class.name())
+}
+
+/// What the record says.
+fn record(machine: &Machine, snapshot: &SnapshotInput) -> Vec<(&'static str, String)> {
+    let now = snapshot.now;
+    let mut rows = vec![
+        ("Condition", since(condition_name(machine.condition), machine.since, now)),
+        ("Lifecycle", since(lifecycle_name(machine.lifecycle), machine.lifecycle_since, now)),
+        ("Revision", on_target(machine, snapshot)),
+        (
+            "Served",
+            if machine.ever_available { "yes, it was available" } else { "never yet" }.into(),
+        ),
+        ("Born", when(machine.created, now)),
+    ];
+    if machine.imaged != machine.created {
+        rows.push(("Disk from", when(machine.imaged, now)));
+    }
+    let named = [
+        ("Zone", machine.zone.as_ref().map(Zone::as_str)),
+        ("vmId", machine.vm.as_ref().map(VmId::as_str)),
+        ("Node", machine.node.as_ref().map(NodeName::as_str)),
+    ];
+    rows.extend(named.into_iter().filter_map(|(name, text)| Some((name, text?.to_owned()))));
+    if machine.workloads > 0 {
+        rows.push(("Workloads", machine.workloads.to_string()));
+    }
+    match machine.protection {
+        Protection::None => {}
+        Protection::ScaleIn => rows.push(("Protection", "from removal".to_owned())),
+        Protection::All => rows.push(("Protection", "from removal and updates".to_owned())),
+    }
+    if let Some(hold) = machine.hold() {
+        rows.push(("Held", format!("by {}: {}", hold.by, hold.why)));
+    }
+    if let Some(asked) = machine.delete_request() {
+        let now = if asked.now { ", now, accepting the loss" } else { "" };
+        rows.push(("Named", format!("by {}: {}{now}", asked.by, asked.why)));
+    }
+    rows
+}
+
+fn on_target(machine: &Machine, snapshot: &SnapshotInput) -> String {
+    format!("{}; the scale set has {}", revision(machine), snapshot.set.revision)
+}
+
+/// What was done with it, is under way, and waits.
+pub(super) fn history(
+    machine: &Machine,
+    report: &MachineReport,
+    snapshot: &SnapshotInput,
+) -> Vec<(&'static str, String)> {
+    let now = snapshot.now;
+    let mut rows = Vec::new();
+    for entry in &snapshot.open {
+        if entry.action.targets().iter().any(|target| target.is(machine)) {
+            rows.push(("Journal", told(entry, machine, snapshot)));
+        }
+    }
+    for fact in snapshot.facts.drains.iter().filter(|fact| fact.id == machine.id) {
+        let blocker = fact.blocker.as_ref().map(|by| format!("; blocked by {by}"));
+        let say = since(&fact.step, fact.since, now);
+        rows.push(("Drain", format!("{say}{}", blocker.unwrap_or_default())));
+    }
+    let state = snapshot.state.as_ref();
+    let key = machine.key();
+    for blocked in state.iter().flat_map(|state| &state.blocked).filter(|b| b.key == key) {
+        let times = crate::cli::text::count(blocked.times as usize, "time");
+        rows.push(("Blocked", format!("{times}; tried again {}", when(blocked.until, now))));
+    }
+    if machine.lifecycle != report.lifecycle {
+        let to = lifecycle_name(report.lifecycle);
+        rows.push(("Now", format!("{} → {to}", lifecycle_name(machine.lifecycle))));
+    }
+    rows
+}
+
+fn told(entry: &Entry, machine: &Machine, snapshot: &SnapshotInput) -> String {
+    let now = snapshot.now;
+    let phase = match &entry.phase {
+        Phase::Ended { at, outcome, .. } => {
+            let how = match (outcome, entry.outcome_for(&machine.key())) {
+                (Outcome::Withdrawn, _) => "withdrawn".to_owned(),
+                (_, Some(Err(refused))) => {
+                    let code = refused.code.map(|code| format!(" ({code})")).unwrap_or_default();
+                    format!("refused: {}{code}", refused.refusal.name())
+                }
+                _ => "done".to_owned(),
+            };
+            format!("{how} at {}", clock(*at, now))
+        }
+        open => open.name().to_owned(),
+    };
+    let verb = entry.verb().name();
+    format!("{} {verb} since {}: {phase}", entry.id, clock(entry.written, now))
+}

@@ -1,0 +1,101 @@
+//! TERMINAL IN. Commands for people at a terminal and for programs that run one.
+//!
+//! Never here: a decision of its own, the cloud, a clock. A command reads documents, asks the rooms that decide, and
+//! prints what they answer; nothing it prints depends on anything but its input and the terminal.
+//! Begin with [`run`]; [`args`] lists the commands, one file each. A new one is a file and a line in that list.
+
+pub mod args;
+mod completions;
+mod decide;
+mod demo;
+mod draw;
+pub mod exit;
+mod explain;
+mod page;
+mod plan;
+mod shell;
+mod simulate;
+mod source;
+mod table;
+pub mod term;
+mod text;
+mod validate;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Cli, Format};
+use exit::{Exit, Failure};
+use shell::Shell;
+use term::Term;
+
+/// Runs the command that the arguments name, and answers the exit code.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let exit = match Cli::try_parse_from(&args) {
+        Ok(cli) => command(&cli),
+        Err(error) => not_parsed(&error, &args),
+    };
+    exit.into()
+}
+
+fn command(cli: &Cli) -> Exit {
+    let mut shell = Shell::new(cli.output, Term::of_this_process());
+    let ended = cli.command.run(&mut shell);
+    let ended = ended.and_then(|exit| shell.flush().map(|()| exit));
+    match ended {
+        Ok(exit) => exit,
+        Err(failure) => shell.fail(&failure),
+    }
+}
+
+/// Help and version are asked for; everything else is wrong usage.
+fn not_parsed(error: &clap::Error, args: &[OsString]) -> Exit {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    match wanted_format(args).filter(|_| !asked) {
+        Some(format) => Shell::new(format, Term::PLAIN).fail(&wrong_usage(error)),
+        None => match error.print() {
+            Ok(()) if asked => Exit::Done,
+            Err(error) if asked => {
+                Shell::new(Format::Table, Term::PLAIN).fail(&Failure::unwritable(&error))
+            }
+            // Whoever closed standard error does not want to hear what was wrong.
+            Ok(()) | Err(_) => Exit::Input,
+        },
+    }
+}
+
+/// What the parser says, without its page of usage.
+fn wrong_usage(error: &clap::Error) -> Failure {
+    const HELP: &str = "`poolkeeper help` lists commands and options";
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Failure::usage("a command is needed").help(HELP);
+    }
+    let text = error.render().to_string();
+    let words = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut parts = text.split("\n\n").map(words);
+    let say = parts.next().unwrap_or_default();
+    let say = say.strip_prefix("error: ").unwrap_or(&say);
+    let tip = parts.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
+    Failure::usage(say).help(tip.unwrap_or_else(|| HELP.to_owned()))
+}
+
+/// Whether the arguments that were not understood ask for answers in JSON.
+fn wanted_format(args: &[OsString]) -> Option<Format> {
+    let mut words = args.iter().filter_map(|arg| arg.to_str()).peekable();
+    while let Some(word) = words.next() {
+        let value = match word {
+            "-o" | "--output" => words.peek().copied(),
+            _ => word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o")),
+        };
+        match value {
+            Some("json") => return Some(Format::Json),
+            Some("ndjson") => return Some(Format::Ndjson),
+            _ => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,118 @@
+//! One rehearsal as a page: what it came to, its picture, and its story where that is asked for.
+
+use super::words;
+use crate::cli::draw::{Limits, page};
+use crate::cli::table::{Cell, Table, push_line};
+use crate::cli::term::{Style, Term};
+use crate::cli::text::{count, plain, short};
+use crate::sim::{End, Outcome, Scenario};
+
+/// Lines for machines where the terminal does not say how tall it is.
+const USUAL: usize = 40;
+/// Lines that are not machines.
+const REST: usize = 12;
+/// Fewer lines would show nothing.
+const FEWEST: usize = 10;
+
+/// Lines for machines.
+pub fn room() -> usize {
+    let tall = std::env::var("LINES").ok().and_then(|text| text.parse::<usize>().ok());
+    tall.map_or(USUAL, |tall| tall.saturating_sub(REST).max(FEWEST))
+}
+
+pub fn title(scenario: &Scenario, faults: &str) -> String {
+    let Limits { desired, floor, ceiling } = Limits::of(scenario);
+    format!(
+        "{}: {}, floor {floor}, ceiling {ceiling}; faults {faults}, seed {}",
+        scenario.policy.name.as_str(),
+        count(desired as usize, "machine"),
+        scenario.seed
+    )
+}
+
+pub fn page(
+    scenario: &Scenario,
+    faults: &str,
+    outcome: &Outcome,
+    story: bool,
+    term: Term,
+) -> String {
+    let limits = Limits::of(scenario);
+    let mut text = String::new();
+    push_line(&mut text, &term.paint(Style::Bold, &plain(&title(scenario, faults))));
+    text.push('\n');
+    numbers(outcome, limits).draw(term, &mut text);
+    text.push('\n');
+    text.push_str(&page::timeline(&outcome.timeline, limits, term, room()));
+    if story {
+        text.push('\n');
+        push_line(&mut text, &term.paint(Style::Bold, "Story"));
+        for line in &outcome.story {
+            push_line(&mut text, &format!("  {}", plain(line)));
+        }
+    }
+    text
+}
+
+fn numbers(outcome: &Outcome, limits: Limits) -> Table {
+    let mut table = Table::new(2);
+    let mut row = |name: &str, text: String, style: Style| {
+        table.row([Cell::new(name, Style::Dim), Cell::new(text, style)]);
+    };
+    row("ended", words::sentence(outcome), style(&outcome.end));
+    let took = outcome.makespan.map_or_else(
+        || "machines of the old model are left, or replacements do not serve yet".to_owned(),
+        |span| format!("{}, until the last replacement served", short(span)),
+    );
+    row("took", took, Style::Plain);
+    let Limits { floor, ceiling, .. } = limits;
+    let (low, high) = (outcome.lowest_available, outcome.highest_live);
+    // Where no law was broken, it was not our doing.
+    let fell = if low < floor { ", and faults alone took the pool below it" } else { "" };
+    row("available", format!("never fewer than {low}; the floor is {floor}{fell}"), Style::Plain);
+    let rose = if high > ceiling { ", and others alone took the pool above it" } else { "" };
+    let high = format!("never more than {high}; the ceiling is {ceiling}{rose}");
+    row("live", high, Style::Plain);
+    let turns = format!(
+        "{}; {} more were asked for and came together in these",
+        outcome.turns, outcome.asks_coalesced
+    );
+    row("turns", turns, Style::Plain);
+    let by_kind: Vec<String> = outcome
+        .calls
+        .iter()
+        .filter(|(_, made)| **made > 0)
+        .map(|(call, made)| format!("{} {made}", words::call(*call)))
+        .collect();
+    let calls =
+        format!("{} ({}); {} saved", outcome.calls_made(), by_kind.join(", "), outcome.calls_saved);
+    row("calls", calls, Style::Plain);
+    if outcome.pod_moves > 0 {
+        let most = outcome.most_evictions;
+        row(
+            "pods",
+            format!("{} moved; none more than {}", outcome.pod_moves, times(most)),
+            Style::Plain,
+        );
+    }
+    if outcome.crashes > 0 {
+        row("crashes", outcome.crashes.to_string(), Style::Plain);
+    }
+    table
+}
+
+fn times(n: u32) -> String {
+    match n {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        n => format!("{n} times"),
+    }
+}
+
+pub fn style(end: &End) -> Style {
+    match end {
+        End::Ended(_) => Style::Green,
+        End::Waits { .. } | End::NotSettled { .. } => Style::Yellow,
+        End::Broken => Style::Red,
+    }
+}

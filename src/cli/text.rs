@@ -1,0 +1,176 @@
+//! Texts for people: wrapped, free of control codes, with short times and lists.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use crate::model::time::{Span, Time};
+
+/// Texts of documents come from strangers: nothing in them may steer the terminal.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_control) {
+        Cow::Owned(text.chars().map(|c| if is_control(c) { '\u{fffd}' } else { c }).collect())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Control codes, and marks that turn the direction of writing.
+fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Columns that a text takes.
+pub fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A space between words that belong on one line.
+pub const TIE: char = '\u{a0}';
+
+/// Breaks a text between words into lines of at most `room`; a longer word is broken itself.
+pub fn wrap(text: &str, room: Option<usize>) -> Vec<String> {
+    let mut lines = broken(text, room);
+    for line in lines.iter_mut().filter(|line| line.contains(TIE)) {
+        *line = line.replace(TIE, " ");
+    }
+    lines
+}
+
+fn broken(text: &str, room: Option<usize>) -> Vec<String> {
+    let text = plain(text);
+    let Some(room) = room.map(|room| room.max(1)) else { return vec![text.into_owned()] };
+    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    for word in text.split(' ') {
+        let mut word = word;
+        if used > 0 && used + 1 + width(word) > room {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        } else if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        while width(word) > room {
+            let at = word.char_indices().nth(room).map_or(word.len(), |(at, _)| at);
+            let (head, tail) = word.split_at(at);
+            lines.push(head.to_owned());
+            word = tail;
+        }
+        line.push_str(word);
+        used += width(word);
+    }
+    lines.push(line);
+    lines
+}
+
+/// Cuts a text that is too long, and shows that it did.
+pub fn cut(text: &str, room: usize) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(room.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+/// The two largest units of a length of time: `3d 4h`.
+pub fn short(span: Span) -> String {
+    let ms = span.millis();
+    let (seconds, minutes, hours, days) =
+        (ms / 1_000, ms / 60_000, ms / 3_600_000, ms / 86_400_000);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, minutes) => two(minutes, 'm', seconds % 60, 's'),
+        (0, hours, minutes) => two(hours, 'h', minutes % 60, 'm'),
+        (days, hours, _) => two(days, 'd', hours % 24, 'h'),
+    }
+}
+
+fn two(large: i64, unit: char, small: i64, part: char) -> String {
+    if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit} {small}{part}") }
+}
+
+/// A time as seen from `now`: without its date where that is the same, and how far away it is.
+pub fn when(at: Time, now: Time) -> String {
+    let away = match at.cmp(&now) {
+        Ordering::Equal => "now".to_owned(),
+        Ordering::Greater => format!("in {}", short(at.since(now))),
+        Ordering::Less => format!("{} ago", short(now.since(at))),
+    };
+    format!("{} ({away})", clock(at, now))
+}
+
+/// A time without its date, where the date is that of `now`.
+pub fn clock(at: Time, now: Time) -> String {
+    let (at, now) = (at.to_string(), now.to_string());
+    match (at.split_once('T'), now.split_once('T')) {
+        (Some((date, clock)), Some((today, _))) if date == today => clock.to_owned(),
+        _ => at,
+    }
+}
+
+/// Leaves out the date of `now` where a text names it together with a time.
+pub fn nearer(text: &str, now: Time) -> String {
+    let now = now.to_string();
+    match now.split_once('T') {
+        Some((today, _)) => text.replace(&format!("{today}T"), ""),
+        None => text.to_owned(),
+    }
+}
+
+/// `1 machine`, `3 machines`.
+pub fn count(n: usize, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// At most `most` of them, and how many more there are.
+pub fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let shown: Vec<String> = names.take(most).map(|name| plain(name).into_owned()).collect();
+    match more {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_wrap_between_words_and_break_long_ones() {
+        assert_eq!(wrap("one two three", Some(7)), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", Some(3)), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrap("one two", None), ["one two"]);
+        assert_eq!(wrap("", Some(0)), [""]);
+        assert_eq!(wrap("ééé éé", Some(3)), ["ééé", "éé"]);
+        assert_eq!(wrap("live 3\u{a0}4", Some(7)), ["live", "3 4"]);
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
+        assert_eq!(plain("a\r\nb\u{202e}"), "a\u{fffd}\u{fffd}b\u{fffd}");
+        assert_eq!(wrap("a\u{9b}b", None), ["a\u{fffd}b"]);
+    }
+
+    #[test]
+    fn times_are_short() {
+        for (seconds, text) in [(0, "0s"), (59, "59s"), (60, "1m"), (61, "1m 1s"), (7_260, "2h 1m")]
+        {
+            assert_eq!(short(Span::seconds(seconds)), text);
+        }
+        assert_eq!(short(Span::hours(76)), "3d 4h");
+        let now = Time::parse("2026-03-01T12:00:00Z").unwrap();
+        assert_eq!(when(now.plus(Span::seconds(15)), now), "12:00:15Z (in 15s)");
+        assert_eq!(when(now.minus(Span::days(1)), now), "2026-02-28T12:00:00Z (1d ago)");
+        assert_eq!(when(now, now), "12:00:00Z (now)");
+    }
+
+    #[test]
+    fn lists_say_how_many_more() {
+        assert_eq!(list(["a", "b", "c"].into_iter(), 2), "a, b and 1 more");
+        assert_eq!(list(["a", "b"].into_iter(), 2), "a, b");
+        assert_eq!(cut("abcdef", 4), "abc…");
+    }
+}

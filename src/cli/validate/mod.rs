@@ -1,0 +1,281 @@
+//! `validate`: pool files checked offline, every fault of every file at once.
+//!
+//! Never here: a rule about pool files (they belong to the format). Begin with [`Validate::run`]; `walk` finds the files.
+
+mod walk;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::args::with_exit_codes;
+use super::exit::{Exit, Failure};
+use super::shell::Shell;
+use super::source::Source;
+use super::term::Style;
+use super::text::{count, list, plain};
+use crate::api::v1::API_VERSION;
+use crate::api::v1::diagnostic::{Code, Diagnostic};
+use crate::api::v1::node::{MAX_BYTES, Place};
+use crate::api::v1::pool::Pools;
+
+const ABOUT: &str = "Checks pool files, and names every fault at once";
+const MORE: &str = "\
+Reads pool files in YAML or JSON, of one or more pools each, and says for each file what is fine and what is not: the \
+place, the key, what would be allowed, and what was probably meant. Two pools with one name, or with one scale set, \
+are a fault wherever they stand. Of a folder every *.yaml, *.yml and *.json file is read, and of its folders too; names \
+that begin with a dot are left out.";
+const EXAMPLES: &str = "\
+Examples:
+  poolkeeper validate web.yaml
+  poolkeeper validate pools/                 a folder, sorted by name
+  poolkeeper validate - < web.yaml           standard input
+  poolkeeper validate pools/ -o json | jq '.files[] | select(.ok | not)'
+
+What a fault looks like:
+  pools/web.yaml:7:3: rollout.maxsurge: there is no key maxsurge; allowed: …; did you mean maxSurge?";
+
+#[derive(Debug, Args)]
+#[command(
+    about = ABOUT,
+    long_about = format!("{ABOUT}.\n\n{MORE}"),
+    after_long_help = with_exit_codes(EXAMPLES)
+)]
+pub struct Validate {
+    /// Pool files, folders of them, or `-` for standard input
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    paths: Vec<PathBuf>,
+}
+
+/// What one file came to.
+struct Checked {
+    name: String,
+    result: Result<Read, Failure>,
+}
+
+struct Read {
+    pools: Vec<String>,
+    faults: Vec<Diagnostic>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    pools: usize,
+    faults: usize,
+    bad: usize,
+    unreadable: usize,
+}
+
+impl Sum {
+    const fn exit(&self) -> Exit {
+        match (self.unreadable, self.faults) {
+            (0, 0) => Exit::Done,
+            (0, _) => Exit::Input,
+            _ => Exit::Internal,
+        }
+    }
+}
+
+impl Validate {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+        let json = shell.one_document("validate")?;
+        let found = walk::files(&self.paths);
+        let mut known = Pools::default();
+        let (mut checked, mut sum) = (Vec::new(), Sum::default());
+        for file in found {
+            let file = match file {
+                Ok(source) => check(&source, &mut known, shell),
+                Err((name, failure)) => Checked { name, result: Err(failure) },
+            };
+            sum.add(&file);
+            if json {
+                checked.push(file);
+            } else {
+                print(&file, shell)?;
+            }
+        }
+        if json {
+            shell.line(&document(&checked, &sum))?;
+        } else {
+            let line = sum.line();
+            let style = if sum.exit() == Exit::Done { Style::Green } else { Style::Red };
+            shell.line(&shell.term.paint(style, &line))?;
+        }
+        Ok(sum.exit())
+    }
+}
+
+impl Sum {
+    fn add(&mut self, file: &Checked) {
+        match &file.result {
+            Ok(read) => {
+                self.pools += read.pools.len();
+                self.faults += read.faults.len();
+                self.bad += usize::from(!read.faults.is_empty());
+            }
+            Err(_) => self.unreadable += 1,
+        }
+    }
+
+    fn line(&self) -> String {
+        let mut parts = vec![format!("{} fine", count(self.pools, "pool"))];
+        if self.faults > 0 {
+            parts.push(format!("{} in {}", count(self.faults, "fault"), count(self.bad, "file")));
+        }
+        if self.unreadable > 0 {
+            parts.push(format!("{} not readable", count(self.unreadable, "file")));
+        }
+        parts.join(", ")
+    }
+}
+
+fn check(source: &Source, known: &mut Pools, shell: &Shell) -> Checked {
+    let name = source.name();
+    let result = source.read(shell, MAX_BYTES).map(|bytes| match std::str::from_utf8(&bytes) {
+        Ok(text) => {
+            let (policies, faults) = known.read(text, Some(&name));
+            Read { pools: policies.iter().map(|p| p.name.as_str().to_owned()).collect(), faults }
+        }
+        Err(error) => {
+            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let mut fault =
+                Diagnostic::new(end(before), "", Code::Syntax, "this is not UTF-8 text");
+            fault.file = Some(name.clone());
+            Read { pools: Vec::new(), faults: vec![fault.help("save it as UTF-8")] }
+        }
+    });
+    Checked { name, result }
+}
+
+/// Where a text stops.
+fn end(text: &[u8]) -> Place {
+    let text = String::from_utf8_lossy(text);
+    let number = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Place { line: number(text.matches('\n').count()), column: number(last.chars().count()) }
+}
+
+fn print(file: &Checked, shell: &mut Shell) -> Result<(), Failure> {
+    let term = shell.term;
+    let name = plain(&file.name).into_owned();
+    let read = match &file.result {
+        Ok(read) => read,
+        Err(failure) => {
+            let help =
+                failure.told.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+            let say = format!("{}{help}", failure.told.message);
+            return shell.line(&term.paint(Style::Red, &plain(&say)));
+        }
+    };
+    for fault in &read.faults {
+        let place = format!("{name}:{}:{}:", fault.line, fault.column);
+        shell.line(&format!("{} {}", term.paint(Style::Bold, &place), plain(&sentence(fault))))?;
+    }
+    match (read.pools.len(), read.faults.len()) {
+        (0, 0) => shell.line(&format!("{name}: no pool in it")),
+        (0, _) => Ok(()),
+        (_, faults) => {
+            let but = if faults > 0 { " (but for the faults above)" } else { "" };
+            let pools = list(read.pools.iter().map(String::as_str), usize::MAX);
+            shell.line(&format!("{name}: {} {pools}{but}", term.paint(Style::Green, "fine:")))
+        }
+    }
+}
+
+/// A fault without its place.
+fn sentence(fault: &Diagnostic) -> String {
+    let mut say = String::new();
+    if !fault.key.is_empty() {
+        let _ = write!(say, "{}: ", fault.key);
+    }
+    say.push_str(&fault.message);
+    if !fault.allowed.is_empty() {
+        let _ = write!(say, "; allowed: {}", fault.allowed.join(", "));
+    }
+    if let Some(nearest) = &fault.nearest {
+        let _ = write!(say, "; did you mean {nearest}?");
+    }
+    if let Some(help) = &fault.help {
+        let _ = write!(say, "; {help}");
+    }
+    say
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    ok: bool,
+    pools: usize,
+    faults: usize,
+    files: Vec<Answer<'a>>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    file: &'a str,
+    ok: bool,
+    pools: &'a [String],
+    faults: Vec<Fault<'a>>,
+}
+
+#[derive(Serialize)]
+struct Fault<'a> {
+    line: Option<u32>,
+    column: Option<u32>,
+    field: &'a str,
+    code: &'static str,
+    message: &'a str,
+    allowed: &'a [&'static str],
+    nearest: Option<&'a str>,
+    help: Option<&'a str>,
+}
+
+fn document(checked: &[Checked], sum: &Sum) -> String {
+    let document = Document {
+        api_version: API_VERSION,
+        kind: "Validation",
+        ok: sum.exit() == Exit::Done,
+        pools: sum.pools,
+        faults: sum.faults + sum.unreadable,
+        files: checked.iter().map(of_file).collect(),
+    };
+    serde_json::to_string(&document).unwrap_or_default()
+}
+
+fn of_file(file: &Checked) -> Answer<'_> {
+    let (pools, faults) = match &file.result {
+        Ok(read) => (read.pools.as_slice(), read.faults.iter().map(of_fault).collect()),
+        Err(failure) => (&[][..], vec![of_failure(failure)]),
+    };
+    Answer { file: &file.name, ok: faults.is_empty(), pools, faults }
+}
+
+fn of_fault(fault: &Diagnostic) -> Fault<'_> {
+    Fault {
+        line: Some(fault.line),
+        column: Some(fault.column),
+        field: &fault.key,
+        code: fault.code.name(),
+        message: &fault.message,
+        allowed: &fault.allowed,
+        nearest: fault.nearest.as_deref(),
+        help: fault.help.as_deref(),
+    }
+}
+
+fn of_failure(failure: &Failure) -> Fault<'_> {
+    Fault {
+        line: None,
+        column: None,
+        field: "",
+        code: failure.code,
+        message: &failure.told.message,
+        allowed: &[],
+        nearest: None,
+        help: failure.told.help.as_deref(),
+    }
+}

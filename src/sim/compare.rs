@@ -1,0 +1,273 @@
+//! Other ways to replace a pool, in the same world: the n-th machine made takes the same times whoever asks for it.
+//!
+//! They see the truth at once, pay for no listing and keep no journal: what they lose, they lose by their shape alone.
+
+use std::collections::BTreeMap;
+
+use super::cluster::{Cluster, Draining};
+use super::outcome::{End, Outcome};
+use super::run::set_up;
+use super::scenario::{LONGEST, OLD_IMAGE, Scenario};
+use super::stage::Stage;
+use super::timeline::Recorder;
+use crate::model::plan::RolloutPhase;
+use crate::model::policy::Image;
+use crate::model::quantity::{Quantity, Resolved, resolve};
+use crate::model::time::Span;
+use crate::world::{Guid, InstanceId, ModelPatch, Ms, Provisioning, SECOND, TrueInstance, TrueSet};
+
+/// They look again no sooner than this.
+const LOOKS_EVERY: Ms = SECOND;
+
+/// A call that failed is repeated after this.
+const REPEATS_AFTER: Ms = 5 * SECOND;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// Create S, wait until all serve, remove S old ones, wait until they are gone; with U, that many go first.
+    Waves,
+    /// Remove this part of the pool at once, wait, create as many, wait.
+    Batch(Quantity),
+    /// One more, wait, one less, wait.
+    OneByOne,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no strategy `{0}`; there are waves, batch:20% (or another part) and one-by-one")]
+pub struct UnknownStrategy(Box<str>);
+
+impl std::str::FromStr for Strategy {
+    type Err = UnknownStrategy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownStrategy> {
+        let unknown = || UnknownStrategy(text.into());
+        match text {
+            "waves" => Ok(Strategy::Waves),
+            "one-by-one" => Ok(Strategy::OneByOne),
+            _ => {
+                let part = text.strip_prefix("batch:").ok_or_else(unknown)?;
+                let part = Quantity::parse(part).map_err(|_| unknown())?;
+                if part.is_zero_literal() { Err(unknown()) } else { Ok(Strategy::Batch(part)) }
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Strategy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Strategy::Waves => f.write_str("waves"),
+            Strategy::Batch(part) => write!(f, "batch:{part}"),
+            Strategy::OneByOne => f.write_str("one-by-one"),
+        }
+    }
+}
+
+/// Play it. Faults, deeds of people and bad images strike as they do in the rehearsal; nobody helps.
+pub fn compare(scenario: &Scenario, strategy: Strategy) -> Outcome {
+    let stage = set_up(scenario);
+    let recorder = Recorder::new(&stage, scenario.policy.rollout.min_ready.millis());
+    let policy = &scenario.policy;
+    let desired = scenario.set.capacity;
+    let resolved = resolve(policy.rollout.max_surge, policy.rollout.max_unavailable, desired);
+    let last = scenario.start.plus(LONGEST).millis();
+    let min_ready = policy.rollout.min_ready.millis();
+    let mut other = Other { stage, recorder, desired, min_ready, last, rounds: 0 };
+    let done = other.change_model(scenario).and_then(|()| other.replace(strategy, resolved));
+    other.outcome(done)
+}
+
+/// Time ran out.
+#[derive(Debug, Clone, Copy)]
+struct Late;
+
+struct Other {
+    stage: Stage,
+    recorder: Recorder,
+    desired: u32,
+    min_ready: Ms,
+    last: Ms,
+    rounds: u32,
+}
+
+impl Other {
+    /// The same change of the model as in the rehearsal: by the pool where it owns the image, else by others.
+    fn change_model(&mut self, scenario: &Scenario) -> Result<(), Late> {
+        let owned = match &scenario.policy.model.image {
+            Some(Image::Exact(image)) => Some(image.to_string()),
+            Some(Image::Follow(image)) => Some(format!("{image}/2.0.0")),
+            None => scenario.policy.model.fields.image.as_deref().map(str::to_owned),
+        };
+        if let Some(image) = owned {
+            return self.insist(|stage| {
+                stage.world.patch_model(stage.set, &ModelPatch::image(&image), None).is_ok()
+            });
+        }
+        self.until(|truth, _| truth.model.image != OLD_IMAGE)
+    }
+
+    fn replace(&mut self, strategy: Strategy, resolved: Resolved) -> Result<(), Late> {
+        let (first, then) = match strategy {
+            Strategy::Waves => (resolved.unavailable, resolved.surge),
+            Strategy::Batch(part) => (part.round_up(self.desired).max(1), 0),
+            Strategy::OneByOne => (0, 1),
+        };
+        loop {
+            let old = self.old();
+            if old.is_empty() {
+                return self.until_serving();
+            }
+            self.rounds += 1;
+            let first = old.len().min(first as usize);
+            let then = (old.len() - first).min(then as usize);
+            let (goes_first, rest) = old.split_at(first);
+            self.remove(goes_first)?;
+            if then > 0 {
+                self.raise(self.desired - first as u32 + then as u32)?;
+                self.until_serving()?;
+            }
+            self.until_gone()?;
+            self.remove(rest.get(..then).unwrap_or_default())?;
+            self.until_gone()?;
+            self.raise(self.desired)?;
+            self.until_serving()?;
+        }
+    }
+
+    fn truth(&self) -> Option<TrueSet> {
+        self.stage.world.truth(self.stage.set)
+    }
+
+    /// Machines on another model, oldest first.
+    fn old(&self) -> Vec<(Guid, InstanceId)> {
+        let Some(truth) = self.truth() else { return Vec::new() };
+        let old = |i: &&TrueInstance| {
+            !i.installed.same_vm(&truth.model) && i.provisioning != Provisioning::Deleting
+        };
+        let mut old: Vec<&TrueInstance> = truth.instances.iter().filter(old).collect();
+        old.sort_by_key(|i| (i.created, i.vm));
+        old.into_iter().map(|i| (i.vm, i.id.clone())).collect()
+    }
+
+    fn remove(&mut self, machines: &[(Guid, InstanceId)]) -> Result<(), Late> {
+        if machines.is_empty() {
+            return Ok(());
+        }
+        let now = self.stage.world.now();
+        if let Some(cluster) = &mut self.stage.cluster {
+            for (vm, _) in machines {
+                cluster.drain(*vm, now);
+            }
+            let vms: Vec<Guid> = machines.iter().map(|(vm, _)| *vm).collect();
+            self.until(|_, stage| {
+                let now = stage.world.now();
+                stage.cluster.as_ref().is_none_or(|cluster| {
+                    vms.iter().all(|vm| {
+                        matches!(cluster.draining(*vm, now), Draining::Done | Draining::GaveUp)
+                    })
+                })
+            })?;
+        }
+        let ids: Vec<InstanceId> = machines.iter().map(|(_, id)| id.clone()).collect();
+        self.insist(|stage| {
+            // A batch with an id that is gone is refused whole.
+            let there = |id: &&InstanceId| stage.world.true_instance(stage.set, id).is_some();
+            let ids: Vec<InstanceId> = ids.iter().filter(there).cloned().collect();
+            ids.is_empty() || stage.world.delete_instances(stage.set, &ids, false).is_ok()
+        })
+    }
+
+    fn raise(&mut self, to: u32) -> Result<(), Late> {
+        if self.truth().is_none_or(|truth| truth.capacity >= to) {
+            return Ok(());
+        }
+        self.insist(|stage| stage.world.patch_capacity(stage.set, to, None).is_ok())
+    }
+
+    fn until_gone(&mut self) -> Result<(), Late> {
+        self.until(|truth, _| {
+            truth.instances.iter().all(|i| i.provisioning != Provisioning::Deleting)
+        })
+    }
+
+    fn until_serving(&mut self) -> Result<(), Late> {
+        let min_ready = self.min_ready;
+        self.until(|truth, stage| {
+            let settled = stage.world.now() - min_ready;
+            let mut active =
+                truth.instances.iter().filter(|i| i.provisioning != Provisioning::Deleting);
+            active.all(|i| i.is_ready() && i.guest_since <= settled)
+        })
+    }
+
+    /// Until the call is taken.
+    fn insist(&mut self, mut call: impl FnMut(&mut Stage) -> bool) -> Result<(), Late> {
+        loop {
+            let taken = call(&mut self.stage);
+            self.stage.hear();
+            self.stage.pass_call();
+            self.record();
+            if taken {
+                return Ok(());
+            }
+            self.advance(self.stage.world.now() + REPEATS_AFTER)?;
+        }
+    }
+
+    fn until(&mut self, holds: impl Fn(&TrueSet, &Stage) -> bool) -> Result<(), Late> {
+        loop {
+            if self.truth().is_some_and(|truth| holds(&truth, &self.stage)) {
+                return Ok(());
+            }
+            self.advance(self.stage.world.now() + LOOKS_EVERY)?;
+        }
+    }
+
+    fn advance(&mut self, to: Ms) -> Result<(), Late> {
+        self.stage.advance_to(to);
+        self.record();
+        if self.stage.world.now() >= self.last { Err(Late) } else { Ok(()) }
+    }
+
+    fn record(&mut self) {
+        let news = std::mem::take(&mut self.stage.events);
+        let drains = self.stage.cluster.as_mut().map(Cluster::take_news).unwrap_or_default();
+        self.recorder.hear(&self.stage, &news);
+        for (at, vm, begins) in drains {
+            if let Some(begins) = begins {
+                self.recorder.drains(vm, at, begins);
+            }
+        }
+    }
+
+    fn outcome(mut self, done: Result<(), Late>) -> Outcome {
+        self.record();
+        let timeline = self.recorder.finish(&self.stage);
+        let heights = timeline.heights();
+        let calls: BTreeMap<_, _> =
+            self.stage.world.calls().iter().map(|(call, count)| (*call, count.made)).collect();
+        let (pod_moves, most_evictions) =
+            self.stage.cluster.as_ref().map(Cluster::moves).unwrap_or_default();
+        Outcome {
+            end: match done {
+                Ok(()) => End::Ended(RolloutPhase::Succeeded),
+                Err(Late) => End::NotSettled { why: "time ran out".into() },
+            },
+            makespan: timeline.done().map(|done| Span::from_millis(done - timeline.from)),
+            lowest_available: heights.lowest_available,
+            highest_live: heights.highest_live,
+            calls,
+            asks_coalesced: 0,
+            calls_saved: 0,
+            pod_moves,
+            most_evictions,
+            turns: self.rounds,
+            crashes: 0,
+            commits: 0,
+            breaches: Vec::new(),
+            story: Vec::new(),
+            timeline,
+            finished: self.stage.now(),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What goes wrong in a storm, by seed: faults of the cloud, deeds of others, and what people ask of us meanwhile.
+
+use super::draw::{THIRD_IMAGE, WANTED_IMAGE, moment, one_of};
+use super::scenario::{Scenario, Wish};
+use crate::ambient::Dice;
+use crate::model::machine::DeleteRequest;
+use crate::model::plan::{AskVerb, Verdict};
+use crate::model::policy::Owner;
+use crate::model::time::Span;
+use crate::world::{Bad, Deed, Faults, MINUTE, ModelPatch, Protection, SECOND, Which};
+
+/// Each fault is left out, or rarer or more frequent than in a plain storm. Lists that lack machines without saying so
+/// stay out: no reader could tell, so nothing is promised.
+pub(super) fn faults(dice: &mut Dice) -> Faults {
+    let name = one_of(dice, &Faults::NAMES, "storm");
+    let Some(mut faults) = Faults::named(name) else { return Faults::default() };
+    if name != "storm" {
+        // Something must blow, or the calm never begins.
+        faults.sickens = faults.sickens.max(0.001);
+        return faults;
+    }
+    for fault in every(&mut faults) {
+        *fault *= one_of(dice, &[0.0, 0.0, 0.5, 1.0, 2.0], 1.0);
+    }
+    faults.sickens = faults.sickens.max(0.001);
+    faults
+}
+
+fn every(f: &mut Faults) -> [&mut f64; 30] {
+    [
+        &mut f.throttled,
+        &mut f.server_error,
+        &mut f.lost_before,
+        &mut f.doubt,
+        &mut f.conflict,
+        &mut f.preempts,
+        &mut f.op_lost,
+        &mut f.stale_list,
+        &mut f.stale_set,
+        &mut f.cut_list,
+        &mut f.flag_flaps,
+        &mut f.latecomer,
+        &mut f.ghost,
+        &mut f.allocation_fails,
+        &mut f.boot_fails,
+        &mut f.boot_hangs,
+        &mut f.serves_failed,
+        &mut f.never_ready,
+        &mut f.delete_hangs,
+        &mut f.delete_fails,
+        &mut f.change_fails,
+        &mut f.sickens,
+        &mut f.fails,
+        &mut f.stops,
+        &mut f.vanishes,
+        &mut f.evictions,
+        &mut f.flag_flips,
+        &mut f.shortages,
+        &mut f.person_capacity,
+        &mut f.person_deletes,
+    ]
+}
+
+/// The change that starts the rollout; some are of a bad image, and some are changed again on the way.
+pub(super) fn change_model(scenario: &mut Scenario, dice: &mut Dice, owns_image: bool) {
+    let first = Span::seconds(30 + dice.below(300) as i64);
+    let mut change = |at: Span, image: &str| {
+        if owns_image {
+            scenario.wishes.push((at, Wish::Image(image.into())));
+        } else {
+            scenario.deeds.push((at, Deed::PatchModel(ModelPatch::image(image))));
+        }
+    };
+    if dice.chance(0.9) {
+        change(first, WANTED_IMAGE);
+    }
+    if dice.chance(0.25) {
+        let later = first.plus(moment(dice, Span::minutes(40)));
+        change(later, one_of(dice, &[THIRD_IMAGE, super::scenario::OLD_IMAGE], THIRD_IMAGE));
+    }
+    if dice.chance(0.2) {
+        let bads = [Bad::NeverReady, Bad::SickAfter(70 * SECOND), Bad::FailsProvisioning];
+        let bad = one_of(dice, &bads, Bad::NeverReady);
+        let image = WANTED_IMAGE.to_owned();
+        let begins = Deed::MarkModelBad { image: image.clone(), bad: Some(bad) };
+        scenario.deeds.push((Span::ZERO, begins));
+        let heals = Deed::MarkModelBad { image, bad: None };
+        scenario.deeds.push((scenario.calm_after, heals));
+    }
+}
+
+/// What others do to the set and its machines.
+pub(super) fn deeds(scenario: &mut Scenario, dice: &mut Dice) {
+    let (n, storm) = (scenario.set.capacity, scenario.calm_after);
+    let pool_owns = scenario.policy.owner == Owner::Pool;
+    for _ in 0..dice.below(4) {
+        let at = moment(dice, storm);
+        let deed = match dice.below(12) {
+            0 if pool_owns => continue,
+            0 => Deed::SetCapacity(n + dice.below(3) as u32),
+            1 => Deed::DeleteInstance(Which::Any),
+            2 => Deed::StopInstance(Which::Newest),
+            3 => Deed::FailInstance(Which::Any),
+            4 => Deed::Sicken(Which::Any, Some(5 * MINUTE)),
+            5 => Deed::FlipLatestModelApplied(Which::Any),
+            6 => Deed::Vanish(Which::Any),
+            7 => {
+                let scale_in = dice.chance(0.5);
+                Deed::Protect(Which::Any, Protection { scale_in: true, set_actions: scale_in })
+            }
+            8 => {
+                let until = scenario.start.plus(at).millis() + 20 * MINUTE;
+                Deed::NoCapacity { zone: dice.pick(&scenario.set.zones).copied(), until }
+            }
+            9 => Deed::Evict(Which::Any),
+            10 => Deed::SetQuota(Some(4 * n)),
+            _ => {
+                scenario.deeds.push((at.plus(Span::minutes(10)), Deed::Lock(false)));
+                Deed::Lock(true)
+            }
+        };
+        scenario.deeds.push((at, deed));
+    }
+}
+
+/// What people ask of us.
+pub(super) fn wishes(scenario: &mut Scenario, dice: &mut Dice) {
+    let (n, storm) = (scenario.set.capacity, scenario.calm_after);
+    for _ in 0..dice.below(5) {
+        let at = moment(dice, storm);
+        let wish = match dice.below(16) {
+            0..3 => {
+                let by = 1 + dice.below(u64::from(n / 2) + 1) as u32;
+                let up = dice.chance(0.6);
+                Wish::Count(if up { n + by } else { n.saturating_sub(by) })
+            }
+            3 => Wish::Delete { nth: dice.below(300) as u32, request: request(dice) },
+            4 => {
+                let nth = dice.below(300) as u32;
+                Wish::Hold { nth, held: dice.chance(0.7) }
+            }
+            5 => {
+                let turns = [Verdict::Fail, Verdict::Unknown];
+                scenario.wishes.push((storm, Wish::Gate(Verdict::Pass)));
+                Wish::Gate(one_of(dice, &turns, Verdict::Unknown))
+            }
+            6 => Wish::Cordon { nth: dice.below(300) as u32 },
+            _ => Wish::Ask(verb(dice)),
+        };
+        scenario.wishes.push((at, wish));
+    }
+}
+
+fn request(dice: &mut Dice) -> DeleteRequest {
+    DeleteRequest { by: "ann".into(), why: "odd".into(), now: dice.chance(0.3) }
+}
+
+fn verb(dice: &mut Dice) -> AskVerb {
+    let verbs = [
+        AskVerb::Pause,
+        AskVerb::Resume,
+        AskVerb::Abort,
+        AskVerb::Retry,
+        AskVerb::Approve,
+        AskVerb::Promote,
+        AskVerb::Rollback,
+        AskVerb::Refresh,
+        AskVerb::Release,
+        AskVerb::SettleCapacity,
+    ];
+    one_of(dice, &verbs, AskVerb::Pause)
+}
