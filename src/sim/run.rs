@@ -355,7 +355,7 @@ impl<'a> Run<'a> {
             .process
             .remembered()
             .is_none_or(|image| image.journal.open().iter().any(|entry| !Entry::is_ended(entry)));
-        let goes_on = open || !planned.actions.is_empty();
+        let goes_on = open || !planned.actions.is_empty() || state.model.writing.is_some();
         let case = crate::judge::Case {
             now: decision.now,
             policy: &self.policy,
