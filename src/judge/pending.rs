@@ -1,7 +1,10 @@
 //! Machines we raised for and have not seen yet.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Case;
-use crate::model::action::Action;
+use crate::model::action::{Action, Verb};
+use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal};
 use crate::model::machine::{Condition, Machine};
 use crate::model::time::{Span, Time};
@@ -35,7 +38,7 @@ pub(super) fn count(case: &Case) -> Pending {
     raises.sort_by_key(|raise| raise.written);
     let oldest = raises.first().map_or(case.now, |raise| raise.written);
     let born = case.machines.iter().map(|machine| machine.first_seen);
-    let mut born: Vec<Time> = born.filter(|seen| *seen > oldest).collect();
+    let mut born: Vec<Time> = born.chain(gone_again(case)).filter(|seen| *seen > oldest).collect();
     born.sort_unstable();
     let mut next = 0;
     for seen in born {
@@ -65,6 +68,20 @@ fn lacking(case: &Case) -> i64 {
         |machine: &&Machine| machine.missed == 0 && machine.condition != Condition::Deleting;
     let listed = case.machines.iter().filter(stays).count();
     (i64::from(case.set.capacity) - i64::try_from(listed).unwrap_or(i64::MAX)).max(0)
+}
+
+/// Births of machines that we deleted and that have left the list: they came, or we could not have named them.
+fn gone_again(case: &Case) -> Vec<Time> {
+    let there: BTreeSet<Key> = case.machines.iter().map(Machine::key).collect();
+    let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
+    let mut gone: BTreeMap<Key, Time> = BTreeMap::new();
+    for target in deletes.flat_map(|entry| entry.action.targets()) {
+        let key = target.key();
+        if !there.contains(&key) {
+            gone.insert(key, target.created);
+        }
+    }
+    gone.into_values().collect()
 }
 
 fn raise(entry: &Entry, case: &Case) -> Option<Raise> {

@@ -186,10 +186,10 @@ pub(super) fn raise(
         return None;
     }
     let reason = if wish.fill >= wish.replace {
-        format!("{create} machines are missing: {} of {} exist", count.exist, count.desired)
+        format!("{create} missing: {} of {} exist", count.exist, count.desired)
     } else {
         format!(
-            "{create} replacements: {} of {} slots above D are free",
+            "{create} to replace others: {} of {} places above D are free",
             wish.ceiling_left, count.surge
         )
     };

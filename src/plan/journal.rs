@@ -130,10 +130,16 @@ fn touch<'a>(entry: &'a Entry, target: &'a Target, machine: &Machine) -> Touch<'
     Touch { verb: entry.verb(), entry, target, ended }
 }
 
-/// Whether this raise may have brought that machine. What the read showed on which the raise rests is none of its own.
+/// The cloud's clock may be this far behind ours.
+// 5 s: more than disciplined clocks drift.
+const CLOCK_SKEW: Span = Span::seconds(5);
+
+/// Whether this raise may have brought that machine. What the read showed on which the raise rests is none of its own,
+/// and neither is one that was born before and listed late.
 fn bore(entry: &Entry, machine: &Machine) -> bool {
     let seen = machine.first_seen;
-    seen > entry.written || (seen == entry.written && machine.created == seen)
+    let younger = machine.created.plus(CLOCK_SKEW) >= entry.written;
+    younger && (seen > entry.written || (seen == entry.written && machine.created == seen))
 }
 
 /// Changes the scale set itself.

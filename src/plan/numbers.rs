@@ -64,7 +64,7 @@ impl Count {
             let gone = row.group == Group::Ghost && row.unlisted;
             let uncounted = gone || row.written_off || (!all_count && row.is_being_deleted());
             c.live += i64::from(!uncounted);
-            c.excused += i64::from(uncounted);
+            c.excused += i64::from(uncounted && !gone);
             c.overdue += i64::from(row.group == Group::Leaving && row.overdue);
             if !row.group.exists() {
                 continue;

@@ -135,6 +135,7 @@ pub(super) fn classify(
     let blind = blind_since(input);
     let mut rows = Vec::with_capacity(order.len());
     let tombs = Tombs::take(memory);
+    tombs.bury(input, memory);
     for index in order {
         let machine = &input.machines[index as usize];
         let mut row = Row {
@@ -340,7 +341,9 @@ fn doing_without_entry(machine: &Machine) -> Doing {
 }
 
 fn bury(memory: &mut PoolState, machine: &Machine, at: Time) {
-    memory.tombs.push((machine.key(), at));
+    if !memory.tombs.iter().any(|(key, _)| is(key, machine)) {
+        memory.tombs.push((machine.key(), at));
+    }
     memory.blocked.retain(|blocked| !is(&blocked.key, machine));
 }
 

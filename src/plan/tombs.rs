@@ -1,8 +1,11 @@
 //! Machines whose delete ended well, by key. A day of rollouts leaves as many as the pool has machines, so they are
 //! looked up in order and not one by one.
 
+use crate::model::action::Verb;
 use crate::model::ids::Key;
+use crate::model::journal::Refusal;
 use crate::model::machine::Machine;
+use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
@@ -27,6 +30,27 @@ impl Tombs {
         Self { all, order }
     }
 
+    /// Machines whose delete has ended well, and whose records may be closed already: a batch ends with its slowest, and
+    /// an old listing may still show the others.
+    pub fn bury(&self, input: &Input, memory: &mut PoolState) {
+        for entry in input.open.iter().filter(|entry| entry.verb() == Verb::Delete) {
+            let Some((at, _)) = entry.outcome() else { continue };
+            for target in entry.action.targets() {
+                let key = target.key();
+                let gone = match entry.outcome_for(&key) {
+                    Some(Ok(())) => true,
+                    Some(Err(refused)) => refused.refusal == Refusal::Gone,
+                    None => false,
+                };
+                if gone && self.buried(key.as_str()).is_none() {
+                    memory.tombs.push((key, at));
+                }
+            }
+        }
+        memory.tombs.sort();
+        memory.tombs.dedup_by(|a, b| a.0 == b.0);
+    }
+
     /// When its delete ended, if it did.
     pub fn find(&self, machine: &Machine) -> Option<Time> {
         if self.all.is_empty() {
@@ -40,6 +64,10 @@ impl Tombs {
                 born.as_str()
             }
         };
+        self.buried(wanted)
+    }
+
+    fn buried(&self, wanted: &str) -> Option<Time> {
         let at = self.order.partition_point(|i| self.all[*i as usize].0.as_str() < wanted);
         let (key, buried) = &self.all[*self.order.get(at)? as usize];
         (key.as_str() == wanted).then_some(*buried)

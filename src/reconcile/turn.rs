@@ -7,16 +7,16 @@ use super::carry::{Carrying, intents};
 use super::decide::Decide;
 use super::told::{self, Remembered};
 use super::{TurnError, TurnReport, World};
-use crate::act::{Book, Pace, Ports, Seen};
+use crate::act::{Answer, Book, ChangeCluster, Draining, Pace, Ports, Seen};
 use crate::ambient::Clock;
 use crate::judge::{Case, Note};
 use crate::memory::{Commit, Doors, Journal, Lease, Loaded, Store, StoreError, finished};
-use crate::model::action::{READ_IS_FRESH, Verb};
+use crate::model::action::{Because, READ_IS_FRESH, Target, Verb};
 use crate::model::budget::{Hold, HoldReason};
 use crate::model::ids::{EntryId, Key, PoolName};
 use crate::model::inventory::Inventory;
 use crate::model::journal::{Entry, Phase};
-use crate::model::machine::Machine;
+use crate::model::machine::{Lifecycle, Machine};
 use crate::model::plan::{Facts, Input, Planned};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
@@ -56,6 +56,8 @@ struct Scene {
     inventory: Inventory,
     facts: Facts,
     folded: Folded,
+    /// Machines whose nodes could not be given back: they stay what they are until the next turn.
+    stay_out: Vec<u32>,
 }
 
 impl PoolTurn {
@@ -115,6 +117,7 @@ impl PoolTurn {
         turn.settle(&mut self.paces).await.map_err(store)?;
         let now = world.clock().now();
         let verdict = turn.decide(state.as_ref(), now);
+        turn.release_returned(&verdict).await;
         let (commit, written) = turn.remember(&verdict, state.as_ref(), &mut self.told, now);
         turn.write(commit, state).await.map_err(store)?;
         let carried = turn.carry(&written, &verdict).await.map_err(store)?;
@@ -166,7 +169,7 @@ impl PoolTurn {
         };
         let mut folded = fold(std::mem::take(&mut image.machines), &look);
         image.doors.put_on(&mut folded.machines);
-        Scene { inventory, facts, folded }
+        Scene { inventory, facts, folded, stay_out: Vec::new() }
     }
 }
 
@@ -213,7 +216,7 @@ impl<W: World> Turn<'_, W> {
     }
 
     fn decide(&self, state: Option<&PoolState>, now: Time) -> Verdict {
-        let Scene { inventory, facts, folded } = &self.scene;
+        let Scene { inventory, facts, folded, .. } = &self.scene;
         let (policy, set, machines) = (self.policy, &inventory.set, &folded.machines[..]);
         let input = Input {
             now,
@@ -243,6 +246,30 @@ impl<W: World> Turn<'_, W> {
             ..frozen(Some(note.law), note.say.to_string(), now)
         });
         Verdict { planned: Some(planned), notes, frozen: hold }
+    }
+
+    /// Machines that were drained and come back into service, as after an update in place, get their nodes back first.
+    /// It may be repeated, so a turn that is cut off here does it again; where the cluster refuses, they stay out.
+    async fn release_returned(&mut self, verdict: &Verdict) {
+        let Some(planned) = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none()) else {
+            return;
+        };
+        for report in &planned.report.machines {
+            let Some(machine) = self.scene.folded.machines.get(report.index as usize) else {
+                continue;
+            };
+            let was_out = matches!(machine.lifecycle, Lifecycle::Drained | Lifecycle::Updating);
+            if report.lifecycle != Lifecycle::InService || !was_out || machine.node.is_none() {
+                continue;
+            }
+            let target = Target::of(machine, Because::Outdated);
+            let node = machine.node.as_ref();
+            let draining = Draining { pool: &self.book.pool, target: &target, node };
+            let answer = self.world.cluster().release(draining).await;
+            if !matches!(answer, Answer::Done | Answer::Accepted(_)) {
+                self.scene.stay_out.push(report.index);
+            }
+        }
     }
 
     /// The one transaction of the decision: records, lifecycles, memory, intents, and what the look settled.
@@ -333,6 +360,7 @@ impl Scene {
             let slot = self.folded.machines.get_mut(at).zip(self.folded.touched.get_mut(at));
             if let Some((machine, touched)) = slot
                 && machine.lifecycle != report.lifecycle
+                && !self.stay_out.contains(&report.index)
             {
                 machine.lifecycle = report.lifecycle;
                 machine.lifecycle_since = now;

@@ -65,15 +65,29 @@ impl Stage {
         self.now() > order.before
     }
 
-    fn note(&mut self, order: &Order<'_>, verb: Verb, hit: Vec<Key>, to: Option<u32>) {
+    /// `raise`: from which capacity, as we read it, to which.
+    fn note(&mut self, order: &Order<'_>, verb: Verb, raise: Option<(u32, u32)>) {
         let truth = self.world.truth(self.set);
         let lacking = truth.map_or(0, |truth| {
             let active = u32::try_from(truth.active()).unwrap_or(u32::MAX);
-            truth.shown_capacity.max(truth.capacity).saturating_sub(active)
+            let from = raise.map_or(0, |(from, _)| from);
+            truth.shown_capacity.max(truth.capacity).max(from).saturating_sub(active)
         });
-        let lacking = if to.is_some() { lacking } else { 0 };
+        let lacking = if raise.is_some() { lacking } else { 0 };
+        let asked = raise.map_or(0, |(from, to)| to.saturating_sub(from));
+        let (hit, to) = (Vec::new(), raise.map(|(_, to)| to));
         let (at, entry) = (self.now(), order.entry.clone());
-        self.calls.push(Call { at, entry, verb, hit, to, lacking, took: false, born: Vec::new() });
+        self.calls.push(Call {
+            at,
+            entry,
+            verb,
+            hit,
+            to,
+            lacking,
+            asked,
+            took: false,
+            born: Vec::new(),
+        });
     }
 
     /// The answer, after the time it took; what it hit is known the moment it had its effect.
@@ -95,7 +109,7 @@ impl Stage {
         if let Some(stop) = self.verify(order, expect, Some(from)) {
             return stop;
         }
-        self.note(order, Verb::Raise, Vec::new(), Some(to));
+        self.note(order, Verb::Raise, Some((from, to)));
         let before = self.world.truth(self.set).map(|truth| truth.capacity);
         let etag = expect.etag.as_ref().map(crate::model::ids::Etag::as_str);
         let asked = to + u32::from(self.slip == Slip::AsksForMore);
@@ -112,7 +126,7 @@ impl Stage {
         if let Some(stop) = self.verify(order, expect, None) {
             return stop;
         }
-        self.note(order, Verb::UpdateModel, Vec::new(), None);
+        self.note(order, Verb::UpdateModel, None);
         let text = |field: &Option<Box<str>>| field.as_deref().map(str::to_owned);
         let tags = (!fields.tags.is_empty())
             .then(|| fields.tags.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect());
@@ -164,7 +178,7 @@ impl Stage {
         if self.too_late(order) {
             return Answer::NotSent;
         }
-        self.note(order, verb, Vec::new(), None);
+        self.note(order, verb, None);
         let neighbour = self.neighbour(targets).filter(|_| verb == Verb::Delete);
         let targets: Vec<Target> = targets.iter().cloned().chain(neighbour).collect();
         let before = self.standing(&targets);

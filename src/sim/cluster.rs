@@ -236,6 +236,9 @@ impl Cluster {
         node.cordon = node.cordon.or(Some(Cordon::Ours));
         let takes = dice.log_normal(spec.drain_seconds, spec.drain_sigma) * SECOND as f64;
         let until = now + spec.blocked_for;
+        // In the calm every workload lets go in time.
+        let calm = now >= self.calm_from && self.spec.blocked > 0.0;
+        let takes = if calm { takes.min(spec.deadline as f64 / 2.0) } else { takes };
         let blocked = now < self.calm_from && dice.chance(spec.blocked);
         let blocked_until = blocked.then(|| until.min(self.calm_from.max(now)));
         let gives_up = now + spec.deadline;

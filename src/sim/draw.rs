@@ -42,6 +42,10 @@ pub fn drawn(seed: u64) -> Scenario {
         cuts: cuts(&mut dice.branch("cuts")),
         linger: if dice.branch("linger").chance(0.1) { 105 } else { 0 },
     };
+    if scenario.policy.rollout.method == Method::Reimage {
+        // Where the cloud brings no image in place, that method has nothing to do.
+        scenario.settings.switches.upgrade_swaps_disk = true;
+    }
     upsets::change_model(&mut scenario, &mut dice.branch("model"), owns_image);
     upsets::deeds(&mut scenario, &mut dice.branch("deeds"));
     upsets::wishes(&mut scenario, &mut dice.branch("wishes"));

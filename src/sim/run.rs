@@ -34,6 +34,10 @@ const LEASE: Span = Span::minutes(2);
 /// A process that lost its power comes up after this.
 const STARTS_AFTER: Span = Span::seconds(5);
 
+/// Hangs and illnesses that a storm began end within this time.
+// 2 h: creations are given up after 40 minutes and deletes after 30, and one may follow the other.
+const AFTERMATH: Span = Span::hours(2);
+
 /// A hold that names a verb and that nothing has moved for this long is waiting for a person.
 // 90 min: longer than every back-off and deadline of the defaults.
 const WAITS_FOR_GOOD: Span = Span::minutes(90);
@@ -87,6 +91,8 @@ pub(super) struct Run<'a> {
     storms: bool,
     settled: u32,
     idle_since: Option<Time>,
+    /// People did something since the last turn.
+    pub(super) acted: bool,
 }
 
 /// What one turn was, to the rehearsal.
@@ -134,6 +140,7 @@ impl<'a> Run<'a> {
             storms: !scenario.faults.is_calm(),
             settled: 0,
             idle_since: None,
+            acted: false,
         }
     }
 
@@ -296,7 +303,10 @@ impl<'a> Run<'a> {
     }
 
     fn judge(&mut self, decision: &Decision, lease: &Lease, stored: u32) {
-        let calm = self.is_calm();
+        // What the storm began may take this long to end, and a person's act is news of its own.
+        let calm = self.is_calm()
+            && !std::mem::take(&mut self.acted)
+            && self.now() >= self.scenario.calm_from().plus(AFTERMATH);
         let mut stage = self.house.stage.lock();
         let turn = Turn { lease, stored, calm };
         let disk = &self.house.disk;
@@ -456,7 +466,9 @@ fn calm_down(world: &mut world::World, set: world::SetId) {
     let now = world.now();
     world.set_faults(world::Faults::default());
     world.happens(set, Deed::SetQuota(None));
-    world.happens(set, Deed::NoCapacity { zone: None, until: now });
+    for zone in [None, Some(1), Some(2), Some(3)] {
+        world.happens(set, Deed::NoCapacity { zone, until: now });
+    }
     world.happens(set, Deed::Lock(false));
 }
 

@@ -93,7 +93,7 @@ fn with_records(decision: &Decision) -> Vec<Real> {
 /// difference; nobody who reads can know it, so no more than that is held against us.
 fn coming(call: &Call) -> u32 {
     let born = u32::try_from(call.born.len()).unwrap_or(u32::MAX);
-    born.saturating_sub(call.lacking)
+    born.saturating_sub(call.lacking).min(call.asked)
 }
 
 /// Machines above what was asked for are the cloud's own doing where it over-provisions.

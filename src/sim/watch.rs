@@ -14,7 +14,7 @@ use crate::model::plan::{Facts, Input, PlanBug, Planned};
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 use crate::reconcile::Decide;
-use crate::world::{Guid, Provisioning};
+use crate::world::{Guid, MINUTE, Ms, Provisioning};
 
 /// What one decision rested on.
 #[derive(Debug, Clone)]
@@ -95,7 +95,15 @@ impl Decide for Watching {
     }
 }
 
+/// A complete listing shows every machine that was made this long before it.
+const LISTED_WITHIN: Ms = MINUTE;
+
 impl Stage {
+    /// Nobody who reads can know of it: others made it, or it ought to be listed by now and is not.
+    fn is_hidden(&self, vm: Guid, created: Ms) -> bool {
+        self.foreign.contains_key(&vm) || created + LISTED_WITHIN < self.world.now()
+    }
+
     /// Every machine there is, and every one that the last listing showed as serving: its death since is no doing of ours.
     fn real(&self) -> Vec<Real> {
         let Some(truth) = self.world.truth(self.set) else { return Vec::new() };
@@ -120,7 +128,7 @@ impl Stage {
                 touched: cordoned || self.touched.contains_key(&instance.vm),
                 cordoned,
                 deleting: instance.provisioning == Provisioning::Deleting,
-                unheard: listed.is_err() && self.foreign.contains_key(&instance.vm),
+                unheard: listed.is_err() && self.is_hidden(instance.vm, instance.created),
                 key: Key::new(instance.vm.to_string()),
             });
         }

@@ -9,5 +9,6 @@ mod models;
 mod properties;
 mod replacing;
 mod sizes;
+mod turn;
 mod verbs;
 mod world;

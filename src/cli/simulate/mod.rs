@@ -35,7 +35,8 @@ lived beside the limits, the calls it made, and a picture: machines as lines, ti
 Every machine of a pool file begins on the old model. A snapshot brings its machines as they are; where none of them is \
 out of date, the model changes at the start. After every turn laws are checked that share nothing with the planner.
 
-The same input and the same seed give the same bytes.";
+The same input and the same seed give the same bytes. A broken law is a fault of poolkeeper and ends with exit code 3, \
+as does a storm that does not come to rest; a pool that waits for a person is no error.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper simulate web.yaml                          a calm day
@@ -69,7 +70,7 @@ pub struct Simulate {
     file: Option<PathBuf>,
 
     /// Which pool, where the file has several
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     pool: Option<String>,
 
     /// How many machines, instead of the pool file's count
@@ -85,11 +86,11 @@ pub struct Simulate {
     faults: String,
 
     /// Machines carry nodes with so many pods; they are drained before they go
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=250))]
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=250))]
     pods: Option<u32>,
 
     /// When it begins, for pools with windows and schedules
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = time)]
     start: Option<Time>,
 
     /// Play so many seeds, from --seed on, and summarise them
@@ -113,11 +114,17 @@ pub struct Simulate {
     storms: Option<u64>,
 
     /// The first of them
-    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "storms")]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "SEED",
+        default_value_t = 0,
+        requires = "storms"
+    )]
     first_seed: u64,
 
     /// Play one storm again, and tell its story
-    #[arg(long, value_name = "SEED", conflicts_with_all = NO_FILE, conflicts_with = "storms")]
+    #[arg(long, hide_short_help = true, value_name = "SEED", conflicts_with_all = NO_FILE, conflicts_with = "storms")]
     storm_seed: Option<u64>,
 }
 

@@ -54,6 +54,7 @@ pub fn page(summary: &Summary, term: Term) -> String {
     text.push('\n');
     let mut ends = Table::new(2);
     for (end, n) in &summary.ends {
+        let end = if end == "None" { "settled, without a rollout" } else { end };
         ends.row([Cell::new(format!("{n:>7}"), Style::Plain), Cell::new(end, Style::Plain)]);
     }
     ends.draw(term, &mut text);

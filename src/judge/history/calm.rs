@@ -121,7 +121,8 @@ fn place(scene: &Scene) -> Place {
         scene.pending,
         going,
         open,
-        i64::try_from(state.good.len()).unwrap_or(i64::MAX),
+        // What was set aside is not tried again for long: with one more of them it is another place.
+        i64::try_from(state.good.len() + 1_000 * state.blocked.len()).unwrap_or(i64::MAX),
     ];
     (scene.tally, counts, rollout.map(|r| r.opened), state.last.as_ref().map(|last| last.at))
 }
