@@ -259,14 +259,16 @@ impl Taker<'_, '_> {
         let first: &[(Group, Side)] = if self.limits.in_place { &BUFFER_FIRST } else { &[] };
         for (group, side) in first.iter().chain(&SURPLUS_ORDER) {
             let young_replacement = (*group, *side) == (Group::Young, Side::OnTarget);
-            if young_replacement && !self.limits.in_place && self.protects_young() {
-                continue;
-            }
+            let most = if young_replacement && !self.limits.in_place {
+                self.young_too_many().min(over)
+            } else {
+                over
+            };
             let of = |row: &Row| row.group == *group && side.has(row);
             let because = if *side == Side::Named { Because::Named } else { Because::Surplus };
             let served = matches!(group, Group::Ready | Group::Unready);
             let rule = Rule { served, available: *group == Group::Ready, because };
-            over -= self.take(over, of, rule);
+            over -= self.take(most, of, rule);
         }
     }
 
@@ -287,11 +289,12 @@ impl Taker<'_, '_> {
         self.out.over
     }
 
-    /// A young replacement is no surplus while a machine it replaces still serves.
-    fn protects_young(&self) -> bool {
+    /// A young replacement is no surplus while a machine it replaces still serves: only those above D are.
+    fn young_too_many(&self) -> i64 {
         let serving = |row: &Row| row.group == Group::Ready && row.outdated;
         let still = self.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
-        still && self.count.current <= self.count.desired
+        let gone = self.rows_taken(|row| row.group.exists() && !row.outdated);
+        if still { self.count.current - gone - self.count.desired } else { i64::MAX }
     }
 
     fn rows_taken(&self, of: impl Fn(&Row) -> bool) -> i64 {
