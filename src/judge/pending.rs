@@ -78,7 +78,8 @@ fn gone_again(case: &Case) -> Vec<Time> {
     for target in deletes.flat_map(|entry| entry.action.targets()) {
         let key = target.key();
         if !there.contains(&key) {
-            gone.insert(key, target.created);
+            // Nobody saw it the moment it was made.
+            gone.insert(key, target.created.plus(Span::from_millis(1)));
         }
     }
     gone.into_values().collect()
