@@ -20,12 +20,20 @@ struct Raise {
     read_since: bool,
 }
 
+/// How many may still come, at most, and how many of them the capacity that was read has room for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pending {
+    pub most: i64,
+    /// Held against a raise.
+    pub sure: i64,
+}
+
 /// The sum over raises not settled of what they asked for, less the machines first seen since: each is put down to the
 /// oldest raise that could have borne it. What was seen by the very read that a raise rests on is none of its own.
-pub(super) fn count(case: &Case) -> i64 {
+pub(super) fn count(case: &Case) -> Pending {
     let mut raises: Vec<Raise> = case.journal.iter().filter_map(|e| raise(e, case)).collect();
     if raises.is_empty() {
-        return 0;
+        return Pending::default();
     }
     raises.sort_by_key(|raise| raise.written);
     let oldest = raises.first().map_or(case.now, |raise| raise.written);
@@ -49,7 +57,8 @@ pub(super) fn count(case: &Case) -> i64 {
         let raises = raises.iter().filter(|raise| raise.read_since == read_since);
         raises.map(|raise| raise.left.max(0)).sum()
     };
-    left(false) + left(true).min(lacking(case))
+    let (open, ended) = (left(false), left(true));
+    Pending { most: open + ended, sure: open + ended.min(lacking(case)) }
 }
 
 /// How many more the capacity asks for than are listed. Others may have lowered it, and taken what we raised for, before
@@ -69,7 +78,8 @@ fn gone_again(case: &Case) -> Vec<Time> {
     for target in deletes.flat_map(|entry| entry.action.targets()) {
         let key = target.key();
         if !there.contains(&key) {
-            gone.insert(key, target.created);
+            // Nobody saw it the moment it was made.
+            gone.insert(key, target.created.plus(Span::from_millis(1)));
         }
     }
     gone.into_values().collect()

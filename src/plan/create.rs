@@ -252,6 +252,10 @@ fn allowed(
         hold_refused(back_off, holds);
         return 0;
     }
+    // Who is made now would still come up on the model that is being left; the hold says what is waited for.
+    if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
+        return 0;
+    }
     if is_unsafe(input, memory) {
         holds
             .add(
@@ -307,9 +311,11 @@ fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &
     // Nothing is replaced on a revision that was given up, so what is lost is all that is wished for.
     let replace =
         if is_abandoned(input, memory) { 0 } else { replace_on_model(input, memory, wish, holds) };
-    // Behind a closed gate nothing is replaced: all that is made is growth, or makes up for a loss.
-    let replace = if wish.open || !is_unproven(input, memory) { replace } else { 0 };
-    if wish.fill <= replace || !is_unproven(input, memory) {
+    let unproven = is_unproven(input, memory);
+    // Behind a closed gate only what was named is replaced: all else is growth, or makes up for a loss.
+    let closed = unproven && !wish.open;
+    let replace = if closed { (replace - wish.fill).max(0) } else { replace };
+    if wish.fill <= replace || !unproven {
         return wish.fill.max(replace);
     }
     let below = count.ready < count.floor;

@@ -231,7 +231,11 @@ impl Stage {
             let found = self.world.true_instance(self.set, &InstanceId::from(target.id.as_str()));
             let deleting = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Deleting);
             let changing = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Updating);
-            let vm = found.map(|instance| instance.vm);
+            // The cloud gives ids out again: what the listing showed under this id is what was meant, and no later read.
+            let shown = self.showed.items.iter().find(|view| *view.id.0 == *target.id.as_str());
+            let meant = target.vm.as_ref().and_then(|vm| vm.as_str().parse::<Guid>().ok());
+            let meant = meant.filter(|meant| shown.is_some_and(|view| view.vm == *meant));
+            let vm = found.map(|instance| meant.unwrap_or(instance.vm));
             Standing { vm, deleting, changing }
         };
         targets.iter().map(of).collect()

@@ -43,10 +43,8 @@ pub fn drawn(seed: u64) -> Scenario {
         linger: if dice.branch("linger").chance(0.1) { 105 } else { 0 },
     };
     let switches = &mut scenario.settings.switches;
-    if scenario.policy.owner == Owner::ScaleSet
-        && switches.capacity_falls == CapacityFalls::ShownLate
-    {
-        // Where the capacity is shown late, nobody who only reads it can tell our deletes from somebody's raise.
+    if switches.capacity_falls == CapacityFalls::ShownLate {
+        // Where the capacity is shown late, a raise brings more than its difference, and nobody who only reads can know.
         switches.capacity_falls = CapacityFalls::AtAccept;
     }
     if scenario.policy.rollout.method == Method::Reimage {

@@ -300,8 +300,6 @@ impl<'a> Run<'a> {
         self.process = PoolTurn::new(self.policy.name.clone(), self.scenario.seed);
         self.wake = first_wake(self.scenario, self.life);
         self.paced = now.plus(STARTS_AFTER);
-        let story = "the power goes; the process starts again";
-        self.story.tell(now, self.scenario.start, story);
     }
 
     fn judge(&mut self, decision: &Decision, lease: &Lease, stored: u32) {

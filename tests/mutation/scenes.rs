@@ -1,7 +1,7 @@
 //! The rehearsals in which faults are planted.
 
 use poolkeeper::model::plan::AskVerb;
-use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy};
+use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, ClusterSpec, Cut, Scenario, Wish};
@@ -83,7 +83,8 @@ pub fn paused() -> Scenario {
 
 /// Nothing happens for a long time.
 pub fn at_rest() -> Scenario {
-    let mut scenario = pool(5, 1, 0, |_| {});
+    // Surplus may leave as fast as it likes: the brake is not what is looked at here.
+    let mut scenario = pool(5, 1, 0, |draft| draft.unconfirmed = Unconfirmed::Allow);
     scenario.linger = 300;
     scenario
 }
