@@ -306,6 +306,18 @@ fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &
     let replace =
         if is_abandoned(input, memory) { 0 } else { replace_on_model(input, memory, wish, holds) };
     if wish.fill <= replace || !is_unproven(input, memory) {
+        if wish.replace > wish.fill.max(replace) && is_abandoned(input, memory) {
+            holds
+                .add(
+                    HoldReason::ModelUnproven,
+                    format!(
+                        "replacements would come up on {}, which was given up",
+                        input.set.revision
+                    ),
+                )
+                .number("wanted", wish.replace)
+                .ask("approve");
+        }
         return wish.fill.max(replace);
     }
     let below = count.ready < count.floor;
