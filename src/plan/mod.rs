@@ -239,7 +239,7 @@ impl Desk<'_, '_> {
     fn wish(&self) -> Wish {
         let c = &self.count;
         if self.input.policy.rollout.method == Method::Reimage {
-            let base = c.desired + if self.gate() { self.buffer() } else { 0 };
+            let base = c.desired + if self.gate() || c.named > 0 { self.buffer() } else { 0 };
             let fill = c.fill();
             let room = c.desired - c.kept - c.current;
             let replace = (base - c.exist).min(room.max(fill));
@@ -252,7 +252,7 @@ impl Desk<'_, '_> {
     /// In place, one machine more than D stands in where none may be missing.
     fn buffer(&self) -> i64 {
         let c = &self.count;
-        let left = c.out + c.updating > 0;
+        let left = c.out + c.updating + c.named > 0;
         i64::from(left && c.surge > 0 && (c.unavailable == 0 || c.desired == 1))
     }
 

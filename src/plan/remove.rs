@@ -277,13 +277,11 @@ impl Taker<'_, '_> {
             |r| r.group == Group::Unready && on_target(r) && spendable(r),
             rule(true, false),
         );
-        if !self.protects_young() {
-            over -= self.take(
-                over,
-                |r| r.group == Group::Young && on_target(r) && spendable(r),
-                rule(false, false),
-            );
-        }
+        over -= self.take(
+            over.min(self.young_surplus()),
+            |r| r.group == Group::Young && on_target(r) && spendable(r),
+            rule(false, false),
+        );
         self.take(
             over,
             |r| r.group == Group::Ready && on_target(r) && spendable(r),
@@ -291,11 +289,11 @@ impl Taker<'_, '_> {
         );
     }
 
-    /// A young replacement is no surplus while a machine it replaces still serves.
-    fn protects_young(&self) -> bool {
+    /// A young replacement is no surplus while a machine it replaces still serves: only what is above D then.
+    fn young_surplus(&self) -> i64 {
         let serving = |row: &Row| row.group == Group::Ready && row.outdated;
         let still = self.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
-        still && self.count.current <= self.count.desired
+        if still { self.count.current - self.count.desired } else { i64::MAX }
     }
 
     fn rows_taken(&self, of: impl Fn(&Row) -> bool) -> i64 {
