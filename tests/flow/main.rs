@@ -5,7 +5,7 @@ use poolkeeper::model::policy::Policy;
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, ClusterSpec, End, Outcome, Scenario, Strategy};
-use poolkeeper::world::Faults;
+use poolkeeper::world::{Faults, HOUR};
 
 /// The model changes this long after the start.
 const CHANGE: i64 = 30_000;
@@ -32,29 +32,54 @@ fn succeeded(outcome: &Outcome) {
     assert_eq!(outcome.end, End::Ended(RolloutPhase::Succeeded), "{:#?}", story());
 }
 
+/// Nodes that take their time to drain, some of them long, as clusters do. The longest drain of a thousand, if it comes
+/// last, is left over whatever a planner does: the more machines, the narrower is the spread that measures the planner.
+fn drains(sigma: f64) -> ClusterSpec {
+    ClusterSpec {
+        drain_seconds: 120.0,
+        drain_sigma: sigma,
+        deadline: 4 * HOUR,
+        ..ClusterSpec::default()
+    }
+}
+
 #[test]
 fn slots_are_hardly_ever_idle() {
-    for (count, surge, down) in [(200, 10, 0), (200, 5, 5), (600, 30, 0), (1000, 0, 50)] {
-        let scenario = scenario(&policy(count, surge, down), 7);
+    for (count, surge, sigma) in [(200, 10, 1.0), (600, 30, 0.8), (960, 40, 0.6)] {
+        let mut scenario = scenario(&policy(count, surge, 0), 7);
+        scenario.cluster = Some(drains(sigma));
         let outcome = sim::run(&scenario);
         succeeded(&outcome);
         let waves = sim::compare(&scenario, Strategy::Waves);
         assert_eq!(waves.end, End::Ended(RolloutPhase::Succeeded));
-        let bound = sim::never_idle(&outcome.timeline, (surge + down) as u32) as f64;
+        let bound = sim::never_idle(&outcome.timeline, surge as u32) as f64;
         let took = |outcome: &Outcome| (outcome.makespan.unwrap().millis() - CHANGE) as f64;
         let (ratio, faster) = (took(&outcome) / bound, took(&waves) / took(&outcome));
         println!(
-            "{count} machines, surge {surge}, down {down}: {:.0} s, never idle {:.0} s ({ratio:.3}), waves {:.0} s ({faster:.2} times slower); {} turns",
+            "{count} machines, surge {surge}: {:.0} s, never idle {:.0} s ({ratio:.3}), waves {:.0} s ({faster:.2} times slower); {} turns",
             took(&outcome) / 1e3,
             bound / 1e3,
             took(&waves) / 1e3,
             outcome.turns,
         );
-        assert!(outcome.lowest_available >= count - down as u32, "floor");
+        assert!(outcome.lowest_available >= count, "floor");
         assert!(outcome.highest_live <= count + surge as u32, "ceiling");
         assert!(ratio <= 1.10, "slots were idle: {ratio:.3}");
         assert!(faster >= 1.8, "hardly better than waves: {faster:.2}");
     }
+}
+
+/// Machines without nodes, and none above D: the same bound, with what may be missing for slots.
+#[test]
+fn slots_below_are_hardly_ever_idle_either() {
+    let scenario = scenario(&policy(200, 5, 5), 7);
+    let outcome = sim::run(&scenario);
+    succeeded(&outcome);
+    let bound = sim::never_idle(&outcome.timeline, 10);
+    let took = outcome.makespan.unwrap().millis() - CHANGE;
+    println!("{took} ms, never idle {bound} ms");
+    assert!(took * 10 <= bound * 11);
+    assert!(outcome.lowest_available >= 195 && outcome.highest_live <= 205);
 }
 
 #[test]
@@ -89,39 +114,5 @@ fn strategies_are_spelled() {
     }
     for text in ["", "wave", "batch", "batch:", "batch:0%", "batch:x"] {
         assert!(text.parse::<Strategy>().is_err(), "{text}");
-    }
-}
-
-#[test]
-#[ignore]
-fn explore() {
-    let seed: u64 = std::env::var("SEED").map_or(7, |s| s.parse().unwrap());
-    let n: u32 = std::env::var("N").map_or(1000, |s| s.parse().unwrap());
-    let (s, u): (i64, i64) = (
-        std::env::var("S").map_or(0, |s| s.parse().unwrap()),
-        std::env::var("U").map_or(50, |s| s.parse().unwrap()),
-    );
-    let mut scenario = scenario(&policy(n, s, u), seed);
-    if std::env::var("DRAIN").is_ok() {
-        scenario.cluster = Some(ClusterSpec {
-            drain_seconds: 120.0,
-            drain_sigma: 1.0,
-            deadline: 4 * 3_600_000,
-            ..ClusterSpec::default()
-        });
-    }
-    let t = std::time::Instant::now();
-    let outcome = sim::run(&scenario);
-    let bound = sim::never_idle(&outcome.timeline, (s + u) as u32) as f64;
-    let took = |outcome: &Outcome| (outcome.makespan.map_or(0, |m| m.millis()) - CHANGE) as f64;
-    println!(
-        "{:?} ratio {:.3} turns {} in {:?}",
-        outcome.end,
-        took(&outcome) / bound,
-        outcome.turns,
-        t.elapsed()
-    );
-    if std::env::var("STORY").is_ok() {
-        println!("{}", outcome.story.join("\n"));
     }
 }
