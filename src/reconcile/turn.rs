@@ -264,7 +264,7 @@ impl<W: World> Turn<'_, W> {
             }
             let target = Target::of(machine, Because::Outdated);
             let node = machine.node.as_ref();
-            let draining = Draining { pool: &self.book.pool, target: &target, node };
+            let draining = Draining { pool: self.book.pool, target: &target, node };
             let answer = self.world.cluster().release(draining).await;
             if !matches!(answer, Answer::Done | Answer::Accepted(_)) {
                 self.scene.stay_out.push(report.index);

@@ -5,7 +5,7 @@ use super::run::{Run, now_or_never};
 use super::scenario::{Wish, changed, with_image};
 use crate::memory::{Mark, Store};
 use crate::model::ids::{AskId, InstanceId, Key};
-use crate::model::machine::{DeleteRequest, MachineHold};
+use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Ask, AskVerb};
 use crate::world::{self, Deed, Guid, Native, Protection, Which};
 
@@ -91,7 +91,7 @@ impl Run<'_> {
     fn keys(&self, ids: &[InstanceId]) -> Vec<Key> {
         let machines = self.process.remembered().map(|image| &image.machines[..]);
         let all = machines.unwrap_or_default().iter();
-        all.filter(|machine| ids.contains(&machine.id)).map(|machine| machine.key()).collect()
+        all.filter(|machine| ids.contains(&machine.id)).map(Machine::key).collect()
     }
 
     /// Do what a hold asked for.

@@ -98,9 +98,10 @@ impl Measured {
 impl ReadFacts for Measured {
     async fn facts(&self, _pool: &PoolName) -> Facts {
         let (now, state) = (self.stage.now(), self.state());
-        let gate = |name: &Box<str>| Gate { name: name.clone(), verdict: state.verdict, at: now };
+        let verdict = state.verdict;
+        let gate = |name: Box<str>| Gate { name, verdict, at: now };
         Facts {
-            gates: state.gates.iter().map(gate).collect(),
+            gates: state.gates.iter().cloned().map(gate).collect(),
             quota: None,
             drains: Vec::new(),
             follow: state.follow.clone().map(|image| Follow { image, at: now }),

@@ -63,7 +63,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
 /// Rehearse it with a fault planted into the loop.
 pub fn run_planted(scenario: &Scenario, plant: Plant) -> Outcome {
     let mut run = Run::new(scenario, plant);
-    let end = run.to_the_end();
+    let end = run.play();
     run.outcome(end)
 }
 
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
         self.house.stage.now()
     }
 
-    fn to_the_end(&mut self) -> End {
+    fn play(&mut self) -> End {
         let last = self.scenario.start.plus(LONGEST);
         loop {
             self.wait(last);
