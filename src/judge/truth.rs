@@ -142,8 +142,8 @@ fn ceiling(truth: &Truth, scene: &Scene, notes: &mut Notes) {
     let case = truth.case;
     let off = &case.planned.state.written_off;
     let counts = |real: &&Real| {
-        let left_out = !case.policy.rollout.count_deleting || off.contains(&real.key);
-        !(real.unheard || real.deleting && left_out)
+        let going = real.deleting && !case.policy.rollout.count_deleting;
+        !(real.unheard || going || off.contains(&real.key))
     };
     let lives = i64::try_from(truth.world.iter().filter(counts).count()).unwrap_or(i64::MAX);
     let coming = i64::from(truth.coming);

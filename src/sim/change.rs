@@ -199,8 +199,11 @@ impl Stage {
             false => was.vm.is_some(),
         });
         let hit: Vec<Guid> = changed.filter_map(|(was, _)| was.vm).collect();
-        let now = self.now();
-        self.touched.extend(hit.iter().map(|vm| (*vm, now)));
+        // What an update in place takes out of service shows itself as not ready.
+        if deletes {
+            let now = self.now();
+            self.touched.extend(hit.iter().map(|vm| (*vm, now)));
+        }
         if let Some(call) = self.calls.last_mut() {
             call.took = true;
             call.hit = hit.into_iter().map(|vm| Key::new(vm.to_string())).collect();

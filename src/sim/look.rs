@@ -136,7 +136,7 @@ impl Stage {
             vm: Some(VmId::new(view.vm.to_string())),
             zone: view.zone.map(|zone| Zone::new(zone.to_string())),
             created: Time::from_millis(view.created),
-            imaged: None,
+            imaged: self.disks.get(&view.vm).copied().map(Time::from_millis),
             revision: Some(revision),
             evidence,
             condition,

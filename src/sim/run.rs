@@ -189,7 +189,7 @@ impl<'a> Run<'a> {
         if self.storms && stage.now() >= self.scenario.calm_from() {
             self.storms = false;
             let set = stage.set;
-            calm_down(&mut stage.world, set);
+            calm_down(&mut stage.world, set, self.scenario);
             stage.hear();
         }
     }
@@ -462,8 +462,14 @@ pub(super) fn set_up(scenario: &Scenario) -> Stage {
 }
 
 /// The storm is over: no faults, room and quota for everybody, and good images.
-fn calm_down(world: &mut world::World, set: world::SetId) {
+fn calm_down(world: &mut world::World, set: world::SetId, scenario: &Scenario) {
     let now = world.now();
+    let native = &scenario.set.native;
+    if native.autoscale.is_some() || native.rebalance {
+        // Nobody else moves the size any more.
+        let quiet = world::Native { autoscale: None, rebalance: false, ..native.clone() };
+        world.happens(set, Deed::SetNative(quiet));
+    }
     world.set_faults(world::Faults::default());
     world.happens(set, Deed::SetQuota(None));
     for zone in [None, Some(1), Some(2), Some(3)] {

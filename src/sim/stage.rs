@@ -11,7 +11,7 @@ use crate::model::action::Verb;
 use crate::model::ids::{EntryId, Key};
 use crate::model::machine::Condition;
 use crate::model::time::Time;
-use crate::world::{By, Event, Guid, InstanceView, MINUTE, Ms, Policy, SetId, What, World};
+use crate::world::{By, Change, Event, Guid, InstanceView, MINUTE, Ms, Policy, SetId, What, World};
 
 /// One write, as the world received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub(super) struct Stage {
     pub events: Vec<Event>,
     /// Not before this time is the next listing read: the cloud tells how many it still answers.
     pub listing_from: Ms,
+    /// Disks that are younger than their machines, as a read of the disks shows them.
+    pub disks: BTreeMap<Guid, Ms>,
     /// Machines made by others.
     pub foreign: BTreeMap<Guid, Ms>,
     pub slip: Slip,
@@ -85,6 +87,7 @@ impl Stage {
             touched: BTreeMap::new(),
             events: Vec::new(),
             listing_from: Ms::MIN,
+            disks: BTreeMap::new(),
             foreign: BTreeMap::new(),
             slip: Slip::None,
             scheme: 1,
@@ -151,10 +154,11 @@ impl Stage {
                         call.born.push(Key::new(vm.to_string()));
                     }
                 }
+                What::InstanceChanged { vm, change: Change::Upgrade | Change::Reimage, .. } => {
+                    self.disks.insert(*vm, event.at);
+                }
                 // In service again: what we did to it has ended or come to nothing.
-                What::InstanceReady { vm, .. }
-                | What::InstanceKept { vm, .. }
-                | What::InstanceChanged { vm, .. } => {
+                What::InstanceReady { vm, .. } | What::InstanceKept { vm, .. } => {
                     self.touched.remove(vm);
                 }
                 _ => {}

@@ -108,18 +108,21 @@ impl Stage {
     fn real(&self) -> Vec<Real> {
         let Some(truth) = self.world.truth(self.set) else { return Vec::new() };
         let showed = self.showed.items.iter().zip(&self.showed.conditions);
-        let mut shown: Vec<(Guid, Option<Time>)> = showed
+        let mut shown: Vec<(Guid, Option<Time>, bool)> = showed
             .map(|(view, (condition, since))| {
                 let since = since.unwrap_or(Time::from_millis(view.created));
-                (view.vm, (*condition == Condition::Ready).then_some(since))
+                let serves = (*condition == Condition::Ready).then_some(since);
+                (view.vm, serves, *condition == Condition::Deleting)
             })
             .collect();
         shown.sort_unstable();
         let mut all: Vec<Real> = Vec::with_capacity(truth.instances.len());
         for instance in &truth.instances {
-            let listed = shown.binary_search_by_key(&instance.vm, |(vm, _)| *vm);
+            let listed = shown.binary_search_by_key(&instance.vm, |(vm, ..)| *vm);
+            // A delete that came to nothing since is no doing of ours.
+            let leaving = listed.ok().and_then(|at| shown.get(at)).is_some_and(|row| row.2);
             let serves = match listed.ok().and_then(|at| shown.get_mut(at)) {
-                Some((_, serves)) => serves.take(),
+                Some((_, serves, _)) => serves.take(),
                 None => instance.is_ready().then(|| Time::from_millis(instance.guest_since)),
             };
             let cordoned = self.cluster.as_ref().is_some_and(|c| c.is_cordoned_by_us(instance.vm));
@@ -127,12 +130,12 @@ impl Stage {
                 serves,
                 touched: cordoned || self.touched.contains_key(&instance.vm),
                 cordoned,
-                deleting: instance.provisioning == Provisioning::Deleting,
+                deleting: leaving || instance.provisioning == Provisioning::Deleting,
                 unheard: listed.is_err() && self.is_hidden(instance.vm, instance.created),
                 key: Key::new(instance.vm.to_string()),
             });
         }
-        let gone = shown.into_iter().filter_map(|(vm, serves)| {
+        let gone = shown.into_iter().filter_map(|(vm, serves, _)| {
             let serves = Some(serves?);
             let touched = self.touched.contains_key(&vm);
             let key = Key::new(vm.to_string());

@@ -160,7 +160,8 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
     let ours = !case.policy.model.is_empty() && state.model.good_fields.is_some();
     let accepted = state.model_accepted.as_ref() == Some(bad);
     let needed = scene.tally.ready < scene.floor();
-    if failing && ours && !accepted && !needed && scene.raised() > 0 {
+    let better = state.good.iter().any(|good| good != bad) && rollout.from.as_ref() != Some(bad);
+    if failing && better && ours && !accepted && !needed && scene.raised() > 0 {
         notes.add(10, "raises on a model that failed and was not put back", Vec::new());
     }
     let forwards = case.planned.actions.iter().any(|action| {
