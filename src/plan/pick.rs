@@ -3,7 +3,7 @@
 
 use std::collections::BinaryHeap;
 
-use crate::model::machine::Machine;
+use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::Order;
 
@@ -16,10 +16,12 @@ pub(super) struct Picker<'a> {
     zones: Vec<(u16, BinaryHeap<Candidate<'a>>)>,
 }
 
+type Rank<'a> = (bool, u8, i64, i64, i64, &'a str, &'a str, usize);
+
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate<'a> {
     // A heap gives its greatest first, so everything is turned round.
-    rank: std::cmp::Reverse<(bool, i64, i64, i64, &'a str, &'a str, usize)>,
+    rank: std::cmp::Reverse<Rank<'a>>,
 }
 
 impl<'a> Picker<'a> {
@@ -46,16 +48,12 @@ impl<'a> Picker<'a> {
             .iter_mut()
             .filter(|(_, heap)| !heap.is_empty())
             .max_by_key(|(zone, _)| (count(*zone), std::cmp::Reverse(name(*zone))))?;
-        best.1.pop().map(|candidate| candidate.rank.0.6)
+        best.1.pop().map(|candidate| candidate.rank.0.7)
     }
 }
 
 /// Smaller goes first. An order written in the pool file comes before workloads.
-fn rank<'a>(
-    input: &Input<'a>,
-    machine: &'a Machine,
-    at: usize,
-) -> (bool, i64, i64, i64, &'a str, &'a str, usize) {
+fn rank<'a>(input: &Input<'a>, machine: &'a Machine, at: usize) -> Rank<'a> {
     let age = match input.policy.rollout.order {
         None | Some(Order::Oldest) => machine.imaged.millis(),
         Some(Order::Newest) => machine.imaged.millis().saturating_neg(),
@@ -69,7 +67,18 @@ fn rank<'a>(
     // What we do not know the revision of goes last of all.
     let unknown = machine.revision.is_none();
     let vm = machine.vm.as_ref().map_or("", |vm| vm.as_str());
-    (unknown, first, second, machine.created.millis(), vm, machine.id.as_str(), at)
+    let worth = worth(machine);
+    (unknown, worth, first, second, machine.created.millis(), vm, machine.id.as_str(), at)
+}
+
+/// What failed goes before what still boots, and that before what settles already.
+const fn worth(machine: &Machine) -> u8 {
+    match machine.condition {
+        Condition::Failed | Condition::Stopped => 0,
+        Condition::Unready => 1,
+        Condition::Provisioning | Condition::Unknown | Condition::Deleting => 2,
+        Condition::Ready => 3,
+    }
 }
 
 /// A number that depends on the seed and the machine only, so that it does not change from turn to turn.

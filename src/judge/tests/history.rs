@@ -223,6 +223,7 @@ fn law_10_nothing_comes_up_on_a_failed_model() {
         let pool = Pool::of(3, 1, 1).serving(serving, OLD).recall(|state| {
             let stage = Stage::Failing { why: "bad".into(), at: ago(Span::minutes(5)) };
             state.rollout.as_mut().unwrap().stage = stage;
+            state.good = vec![Revision::new(OLD)];
             state.model.good_fields = Some(ModelFields::default());
         });
         pool.set(|pool| pool.draft.model.fields.vm_size = Some("D4".into())).raise(1)

@@ -166,7 +166,8 @@ fn machines_raised_for_and_not_seen() {
     lawful("it ended, and the capacity asks for no more", &raised(&done(Span::seconds(30))));
     lawful("it ended, and nothing came", &raised(&done(minutes(2))));
     lawful("refused for certain", &raised(&refused(Refusal::NoCapacity, Span::seconds(20))));
-    breaks(&[2], "in doubt", &raised(&refused(Refusal::Unclear, Span::seconds(20))));
+    let doubt = raised(&refused(Refusal::Unclear, Span::seconds(20)));
+    lawful("in doubt, and the capacity read later asks for no more", &doubt);
     let seen = |written: Span| {
         let pool = Pool::of(3, 2, 0).serving("abc", OLD).raise(1);
         let pool = pool.earlier(written, &accepted(written));
