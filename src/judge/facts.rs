@@ -113,8 +113,10 @@ pub(super) struct Scene<'a> {
     pub(super) looks: Vec<Look>,
     pub(super) aims: Vec<Aim<'a>>,
     pub(super) tally: Tally,
-    /// Machines raised for and not yet seen.
+    /// Machines raised for and not yet seen, at most.
     pub(super) pending: i64,
+    /// Of them, those that are held against a raise.
+    pub(super) coming: i64,
 }
 
 impl<'a> Scene<'a> {
@@ -124,6 +126,7 @@ impl<'a> Scene<'a> {
         let (surge, unavailable) = budget(case.policy, desired);
         let mut aims = aims(case);
         let names = names(case, &aims, at);
+        let pending = pending::count(case);
         let mut scene = Self {
             case,
             at,
@@ -133,7 +136,8 @@ impl<'a> Scene<'a> {
             looks: Vec::with_capacity(case.machines.len()),
             aims: Vec::new(),
             tally: Tally::default(),
-            pending: pending::count(case),
+            pending: pending.most,
+            coming: pending.sure,
         };
         let mut age = Age::of(case, at);
         for (index, machine) in (0_u32..).zip(case.machines) {

@@ -57,7 +57,7 @@ fn obey(
             let at = ask.at;
             step(memory, Move::Pause { by: ask.by.clone(), why: ask.why.clone(), at }, "paused")
         }
-        AskVerb::Resume => step(memory, Move::Resume, "goes on"),
+        AskVerb::Resume => resume(memory),
         AskVerb::Retry => retry(input, memory),
         AskVerb::Approve => Ok(approve(input, memory)),
         AskVerb::Promote => promote(input, memory),
@@ -99,6 +99,15 @@ fn step(memory: &mut PoolState, asked: Move, done: &str) -> Result<String, Strin
     let moved = rollout.stage.clone().after(asked).map_err(|refused| refused.to_string())?;
     rollout.stage = moved;
     Ok(format!("the rollout {done}"))
+}
+
+/// A model that was put back for what grew meanwhile is wanted again.
+fn resume(memory: &mut PoolState) -> Result<String, String> {
+    let goes_on = step(memory, Move::Resume, "goes on")?;
+    if memory.model.put_back_over.take().is_some() {
+        memory.model.wanted_fields = None;
+    }
+    Ok(goes_on)
 }
 
 fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {

@@ -152,6 +152,10 @@ fn failed_at(input: &Input, machine: &Machine) -> Time {
     match ill {
         Some(ill) if machine.ever_available => ill,
         Some(ill) => ill.min(late),
+        // It served, went down and comes up no more.
+        None if machine.ever_available => {
+            machine.since.plus(input.policy.rollout.readiness_deadline)
+        }
         None => late,
     }
 }

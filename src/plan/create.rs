@@ -35,6 +35,8 @@ pub(super) struct Wish {
     /// What the rollout may have on its way.
     pub replace: i64,
     pub ceiling_left: i64,
+    /// The gate is open: what is made goes on with the rollout, and is not only made up for.
+    pub open: bool,
 }
 
 impl Wish {
@@ -184,10 +186,10 @@ pub(super) fn raise(
         return None;
     }
     let reason = if wish.fill >= wish.replace {
-        format!("{create} machines are missing: {} of {} exist", count.exist, count.desired)
+        format!("{create} missing: {} of {} exist", count.exist, count.desired)
     } else {
         format!(
-            "{create} replacements: {} of {} slots above D are free",
+            "{create} to replace others: {} of {} places above D are free",
             wish.ceiling_left, count.surge
         )
     };
@@ -250,6 +252,10 @@ fn allowed(
         hold_refused(back_off, holds);
         return 0;
     }
+    // Who is made now would still come up on the model that is being left; the hold says what is waited for.
+    if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
+        return 0;
+    }
     if is_unsafe(input, memory) {
         holds
             .add(
@@ -305,7 +311,11 @@ fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &
     // Nothing is replaced on a revision that was given up, so what is lost is all that is wished for.
     let replace =
         if is_abandoned(input, memory) { 0 } else { replace_on_model(input, memory, wish, holds) };
-    if wish.fill <= replace || !is_unproven(input, memory) {
+    let unproven = is_unproven(input, memory);
+    // Behind a closed gate only what was named is replaced: all else is growth, or makes up for a loss.
+    let closed = unproven && !wish.open;
+    let replace = if closed { (replace - wish.fill).max(0) } else { replace };
+    if wish.fill <= replace || !unproven {
         if wish.replace > wish.fill.max(replace) && is_abandoned(input, memory) {
             holds
                 .add(
@@ -366,7 +376,7 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut H
 }
 
 /// The revision in the model failed, or never had an available machine, and a better one is known.
-fn is_unproven(input: &Input, memory: &PoolState) -> bool {
+pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     let served = memory.good.contains(here)
         || input.machines.iter().any(|m| m.ever_available && m.revision.as_ref() == Some(here));

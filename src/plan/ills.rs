@@ -14,93 +14,92 @@ pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
     if failed_left > 0 {
         about_failed(desk, failed_left);
     }
-    let person = |row: &Row| {
-        matches!(row.kept, Kept::Person | Kept::Cloud)
-            && (row.outdated || row.group == Group::Failed)
-    };
-    about(
-        desk,
+    for (reason, of, say, verb) in KINDS {
+        about(desk, *reason, of, |n| machines(n, say), *verb);
+    }
+    about_unseen(desk);
+    about_limits(desk, removals);
+}
+
+type Kind = (HoldReason, fn(&Row) -> bool, &'static str, Option<&'static str>);
+
+/// Machines that wait for somebody or something outside.
+const KINDS: &[Kind] = &[
+    (
         HoldReason::Kept,
-        person,
-        |n| format!("{n} machines that would leave are held or protected"),
+        |row| row.is_untouchable() && (row.outdated || row.group == Group::Failed),
+        "to leave but held or protected",
         Some("release"),
-    );
-    about(
-        desk,
+    ),
+    (
         HoldReason::RevisionUnknown,
-        |r| r.kept == Kept::RevisionUnknown,
-        |n| format!("the revision of {n} machines is not known"),
+        |row| row.kept == Kept::RevisionUnknown,
+        "of a revision that is not known",
         None,
-    );
-    about(
-        desk,
+    ),
+    (
         HoldReason::OnDelete,
-        |r| r.kept == Kept::OnDelete,
-        |n| format!("{n} outdated machines wait for an operator to name them"),
+        |row| row.kept == Kept::OnDelete,
+        "outdated, waiting for an operator to name them",
         Some("delete-machine"),
-    );
-    about(
-        desk,
+    ),
+    (
         HoldReason::UpdateFailed,
-        |r| r.kept == Kept::UpdateFailed,
-        |n| format!("{n} machines were updated in place and are not on target"),
+        |row| row.kept == Kept::UpdateFailed,
+        "updated in place and not on target",
         Some("retry"),
-    );
-    about(
-        desk,
+    ),
+    (
         HoldReason::DrainBlocked,
-        |r| r.waiting && r.group.exists(),
-        |n| {
-            format!(
-                "the drain or removal of {n} machines was refused; they are in service and tried again later"
-            )
-        },
+        |row| row.waiting && row.group.exists(),
+        "in service again after a refused drain or removal, tried again later",
         None,
-    );
-    about(
-        desk,
+    ),
+    (
         HoldReason::StuckDelete,
-        |r| r.overdue && !r.written_off,
-        |n| format!("{n} machines have been leaving for longer than their deadline"),
+        |row| row.overdue && !row.written_off,
+        "leaving for longer than their deadline",
         Some("write-off"),
-    );
+    ),
+];
+
+/// "1 machine is …", "3 machines are …".
+fn machines(many: usize, are: &str) -> String {
+    match many {
+        1 => format!("1 machine is {are}"),
+        many => format!("{many} machines are {are}"),
+    }
+}
+
+fn about_unseen(desk: &mut Desk) {
     if desk.is_blind() {
         let (unknown, desired) = (desk.count.unknown, desk.count.desired);
-        desk.holds
-            .add(
-                HoldReason::HealthBlind,
-                format!("{unknown} of {desired} machines cannot be seen; nothing is removed"),
-            )
-            .number("unknown", unknown);
+        let say = format!("{unknown} of {desired} machines cannot be seen; nothing is removed");
+        desk.holds.add(HoldReason::HealthBlind, say).number("unknown", unknown);
     } else {
-        about(
-            desk,
-            HoldReason::ListingIncomplete,
-            |r| r.group == Group::Unknown,
-            |n| format!("{n} machines were not seen; they are waited for"),
-            None,
-        );
+        let unseen = |row: &Row| row.group == Group::Unknown;
+        let say = |n| machines(n, "not seen and waited for");
+        about(desk, HoldReason::ListingIncomplete, unseen, say, None);
     }
+}
+
+fn about_limits(desk: &mut Desk, removals: &Removals) {
+    let (c, soon) = (desk.count, desk.input.now.plus(SOON));
     if removals.blocked.floor {
-        let c = desk.count;
+        let say =
+            format!("{} available and {} promised; the floor is {}", c.ready, c.promise, c.floor);
         desk.holds
-            .add(
-                HoldReason::Floor,
-                format!(
-                    "{} available and {} promised; the floor is {}",
-                    c.ready, c.promise, c.floor
-                ),
-            )
+            .add(HoldReason::Floor, say)
             .number("available", c.ready)
             .number("promise", c.promise)
             .number("floor", c.floor)
-            .again(desk.input.now.plus(SOON));
+            .again(soon);
     }
     if removals.blocked.last {
         desk.holds
             .add(HoldReason::LastAvailable, "the last available machine waits for another")
-            .number("available", desk.count.ready)
-            .again(desk.input.now.plus(SOON));
+            .number("available", c.ready)
+            .again(soon);
     }
 }
 
@@ -119,7 +118,7 @@ fn about_failed(desk: &mut Desk, left: i64) {
         desk.holds
             .add(
                 HoldReason::RepairInTurn,
-                format!("{left} failed machines wait; a few are repaired at a time"),
+                machines(left as usize, "failed and repaired in turn, a few at a time"),
             )
             .number("failed", left)
             .again(desk.input.now.plus(SOON));
@@ -138,35 +137,23 @@ pub(super) fn about_what_is_under_way(desk: &mut Desk) {
             .again(soon);
     }
     let leaving = |row: &Row| row.group == Group::Leaving && row.doing != Doing::Nothing;
-    about(
-        desk,
-        HoldReason::Leaving,
-        leaving,
-        |n| format!("{n} machines are on their way out"),
-        None,
-    );
+    about(desk, HoldReason::Leaving, leaving, |n| machines(n, "on the way out"), None);
     about(
         desk,
         HoldReason::Updating,
         |r| r.group == Group::Updating,
-        |n| format!("{n} machines are updated in place"),
+        |n| machines(n, "being updated in place"),
         None,
     );
     about(
         desk,
         HoldReason::SurgeBooting,
         |r| r.group == Group::Young,
-        |n| format!("{n} machines are booting or proving themselves"),
+        |n| machines(n, "booting or being proven"),
         None,
     );
     let ill = |row: &Row| row.group == Group::Unready;
-    about(
-        desk,
-        HoldReason::Grace,
-        ill,
-        |n| format!("{n} machines do not serve and are given time to recover"),
-        None,
-    );
+    about(desk, HoldReason::Grace, ill, |n| machines(n, "not serving, with time to recover"), None);
     let held_back = desk.gate()
         && c.current >= desk.far + c.named
         && desk.barrier == Barrier::None

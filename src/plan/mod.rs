@@ -80,7 +80,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     numbers::check(&desk.count, desk.rows.len(), desk.gate(), wish.total())?;
     let mut actions = Vec::new();
     if picture {
-        let model = model::write(input, &mut desk.memory);
+        let model = model::write(input, &mut desk.memory, wish.fill > 0);
         let raise = desk.create(&journal, wish, settle_capacity);
         // A raise comes up on the model that is read: with the model written in the same turn it waits for the next look.
         actions.extend(if model.is_some() { model } else { raise });
@@ -239,14 +239,26 @@ impl Desk<'_, '_> {
     fn wish(&self) -> Wish {
         let c = &self.count;
         if self.input.policy.rollout.method == Method::Reimage {
-            let base = c.desired + if self.gate() || c.named > 0 { self.buffer() } else { 0 };
+            let begins = self.gate() || c.named > 0;
+            let base = c.desired + if begins { self.buffer() } else { 0 };
             let fill = c.fill();
             let room = c.desired - c.kept - c.current;
-            let replace = (base - c.exist).min(room.max(fill));
-            return Wish { fill, replace, ceiling_left: c.ceiling - c.live };
+            let far = self.far + c.named - c.current;
+            let replace = (base - c.exist).min(room.min(far).max(fill));
+            return Wish {
+                fill,
+                replace,
+                ceiling_left: c.ceiling - c.live,
+                open: self.closed.is_none(),
+            };
         }
         let replace = c.want(self.gate()).min(self.far + c.named - c.current);
-        Wish { fill: c.fill(), replace, ceiling_left: c.ceiling - c.live }
+        Wish {
+            fill: c.fill(),
+            replace,
+            ceiling_left: c.ceiling - c.live,
+            open: self.closed.is_none(),
+        }
     }
 
     /// In place, one machine more than D stands in where none may be missing.

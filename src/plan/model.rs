@@ -14,6 +14,8 @@ use crate::model::time::Span;
 // A minute: every read until then may still lag behind it, and a refusal costs one call a minute.
 const ASK_AGAIN: Span = Span::seconds(60);
 
+use super::create;
+
 /// A set may hold this many models; with one fewer, a new one waits.
 // Azure refuses even to scale out when machines refer to eleven models.
 pub(super) const MODELS: usize = 10;
@@ -85,7 +87,7 @@ pub(super) fn waits_for_room(input: &Input, memory: &PoolState) -> bool {
 }
 
 /// The write this turn needs, if any. At most one is under way.
-pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
+pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Option<Action> {
     if memory.model.writing.is_some() {
         return None;
     }
@@ -95,7 +97,7 @@ pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
     {
         memory.model.wanted_fields = Some(wanted);
     }
-    let (fields, why, reason) = what(input, memory)?;
+    let (fields, why, reason) = what(input, memory, grows)?;
     memory.model.writing = Some(Writing {
         over: input.set.revision.clone(),
         fields: fields.clone(),
@@ -117,9 +119,13 @@ pub(super) fn expect(input: &Input) -> Expect {
     }
 }
 
-fn what(input: &Input, memory: &PoolState) -> Option<(ModelFields, ModelWrite, &'static str)> {
+fn what(
+    input: &Input,
+    memory: &PoolState,
+    grows: bool,
+) -> Option<(ModelFields, ModelWrite, &'static str)> {
     let model = input.set.model.as_ref()?;
-    if let Some(back) = put_back(input, memory).filter(|fields| !model.carries(fields)) {
+    if let Some(back) = put_back(input, memory, grows).filter(|fields| !model.carries(fields)) {
         return Some((back, ModelWrite::PutBack, "the last good model is put back"));
     }
     let wanted = wanted_fields(input)?;
@@ -135,14 +141,19 @@ fn what(input: &Input, memory: &PoolState) -> Option<(ModelFields, ModelWrite, &
     Some((wanted, ModelWrite::Wanted, "the pool file wants these fields in the model"))
 }
 
-/// The fields of the last good revision, when the model must go back to them.
-fn put_back(input: &Input, memory: &PoolState) -> Option<ModelFields> {
+/// The fields of the last good revision, when the model must go back to them; `grows`: machines are missing.
+fn put_back(input: &Input, memory: &PoolState, grows: bool) -> Option<ModelFields> {
     let rollout_is_bad = memory.rollout.as_ref().is_some_and(|rollout| {
         matches!(rollout.stage, Stage::Failing { .. }) && input.set.revision == rollout.to
             || rollout.cause == Cause::Rollback && input.set.revision != rollout.to
     });
     let abandoned = memory.mixed && memory.wanted.as_ref() != Some(&input.set.revision);
-    if !rollout_is_bad && !abandoned {
+    // While a person holds a rollout of which nothing ever served, what is missing comes up on the last good one.
+    let paused = memory.rollout.as_ref().is_some_and(|rollout| {
+        matches!(rollout.stage, Stage::Paused { .. }) && input.set.revision == rollout.to
+    });
+    let pinned = grows && paused && create::is_unproven(input, memory);
+    if !rollout_is_bad && !abandoned && !pinned {
         return None;
     }
     let owns = !input.policy.model.is_empty();

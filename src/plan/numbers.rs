@@ -62,9 +62,9 @@ impl Count {
         for row in rows {
             *c.group(row.group) += 1;
             let gone = row.group == Group::Ghost && row.unlisted;
-            let uncounted = gone || row.written_off || (!all_count && row.is_being_deleted());
-            c.live += i64::from(!uncounted);
-            c.excused += i64::from(uncounted && !gone);
+            let deleted = !all_count && row.is_being_deleted();
+            c.live += i64::from(!(gone || deleted || row.written_off));
+            c.excused += i64::from(row.written_off || (deleted && row.shown_deleting));
             c.overdue += i64::from(row.group == Group::Leaving && row.overdue);
             if !row.group.exists() {
                 continue;

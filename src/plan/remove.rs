@@ -57,6 +57,51 @@ pub(super) struct Removals {
     pub over: i64,
 }
 
+/// Which machines of a group leave as surplus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Any,
+    OffTarget,
+    Named,
+    OnTarget,
+}
+
+impl Side {
+    fn has(self, row: &Row) -> bool {
+        // What we do not know the revision of goes with those on target, and last among them.
+        let off = row.outdated && row.kept != Kept::RevisionUnknown;
+        movable(row)
+            && match self {
+                Side::Any => true,
+                Side::OffTarget => off && !row.named,
+                Side::Named => row.named,
+                Side::OnTarget => !off && !row.named,
+            }
+    }
+}
+
+/// Who leaves when there are too many: what failed, what is off target, what was named, and only then what is current.
+const SURPLUS_ORDER: [(Group, Side); 10] = [
+    (Group::Failed, Side::Any),
+    (Group::Young, Side::OffTarget),
+    (Group::Unready, Side::OffTarget),
+    (Group::Young, Side::Named),
+    (Group::Unready, Side::Named),
+    (Group::Ready, Side::Named),
+    (Group::Ready, Side::OffTarget),
+    (Group::Unready, Side::OnTarget),
+    (Group::Young, Side::OnTarget),
+    (Group::Ready, Side::OnTarget),
+];
+
+/// In place the machine that stood in goes back first.
+const BUFFER_FIRST: [(Group, Side); 4] = [
+    (Group::Failed, Side::Any),
+    (Group::Young, Side::OnTarget),
+    (Group::Unready, Side::OnTarget),
+    (Group::Ready, Side::OnTarget),
+];
+
 struct Taker<'a, 'r> {
     input: &'r Input<'a>,
     rows: &'r [Row],
@@ -112,11 +157,6 @@ const fn movable(row: &Row) -> bool {
 
 const fn replaceable(row: &Row) -> bool {
     row.outdated && !row.named && matches!(row.kept, Kept::No)
-}
-
-/// As surplus even those may leave that only an operator may replace.
-const fn spendable(row: &Row) -> bool {
-    movable(row) && !row.named
 }
 
 impl Taker<'_, '_> {
@@ -215,6 +255,25 @@ impl Taker<'_, '_> {
     }
 
     fn surplus(&mut self) {
+        let mut over = self.too_many().min(self.limits.surplus);
+        let first: &[(Group, Side)] = if self.limits.in_place { &BUFFER_FIRST } else { &[] };
+        for (group, side) in first.iter().chain(&SURPLUS_ORDER) {
+            let young_replacement = (*group, *side) == (Group::Young, Side::OnTarget);
+            let most = if young_replacement && !self.limits.in_place {
+                self.young_too_many().min(over)
+            } else {
+                over
+            };
+            let of = |row: &Row| row.group == *group && side.has(row);
+            let because = if *side == Side::Named { Because::Named } else { Because::Surplus };
+            let served = matches!(group, Group::Ready | Group::Unready);
+            let rule = Rule { served, available: *group == Group::Ready, because };
+            over -= self.take(most, of, rule);
+        }
+    }
+
+    /// How many there are above what the pool may have, before any limit.
+    fn too_many(&mut self) -> i64 {
         let c = self.count;
         let left = c.out + c.named
             - self.rows_taken(|row| row.group.exists() && (row.named || replaceable(row)));
@@ -227,73 +286,15 @@ impl Taker<'_, '_> {
         let capacity = i64::from(self.input.set.capacity);
         self.out.over =
             (c.exist + c.failed - removed - bound).min(capacity - removed - bound).max(0);
-        let mut over = self.out.over.min(self.limits.surplus);
-        let rule = |served, available| Rule { served, available, because: Because::Surplus };
-        let on_target = |row: &Row| !row.outdated || row.kept == Kept::RevisionUnknown;
-        let off = |row: &Row| row.outdated && row.kept != Kept::RevisionUnknown;
-        over -= self.take(over, |r| r.group == Group::Failed && movable(r), rule(false, false));
-        if self.limits.in_place {
-            over -= self.take(
-                over,
-                |r| r.group == Group::Young && on_target(r) && spendable(r),
-                rule(false, false),
-            );
-            over -= self.take(
-                over,
-                |r| r.group == Group::Unready && on_target(r) && spendable(r),
-                rule(true, false),
-            );
-            over -= self.take(
-                over,
-                |r| r.group == Group::Ready && on_target(r) && spendable(r),
-                rule(true, true),
-            );
-        }
-        over -= self.take(
-            over,
-            |r| r.group == Group::Young && off(r) && spendable(r),
-            rule(false, false),
-        );
-        over -= self.take(
-            over,
-            |r| r.group == Group::Unready && off(r) && spendable(r),
-            rule(true, false),
-        );
-        for (group, served, available) in [
-            (Group::Young, false, false),
-            (Group::Unready, true, false),
-            (Group::Ready, true, true),
-        ] {
-            let named = Rule { served, available, because: Because::Named };
-            over -= self.take(over, |r| r.named && r.group == group && movable(r), named);
-        }
-        over -= self.take(
-            over,
-            |r| r.group == Group::Ready && off(r) && spendable(r),
-            rule(true, true),
-        );
-        over -= self.take(
-            over,
-            |r| r.group == Group::Unready && on_target(r) && spendable(r),
-            rule(true, false),
-        );
-        over -= self.take(
-            over.min(self.young_surplus()),
-            |r| r.group == Group::Young && on_target(r) && spendable(r),
-            rule(false, false),
-        );
-        self.take(
-            over,
-            |r| r.group == Group::Ready && on_target(r) && spendable(r),
-            rule(true, true),
-        );
+        self.out.over
     }
 
-    /// A young replacement is no surplus while a machine it replaces still serves: only what is above D then.
-    fn young_surplus(&self) -> i64 {
+    /// A young replacement is no surplus while a machine it replaces still serves: only those above D are.
+    fn young_too_many(&self) -> i64 {
         let serving = |row: &Row| row.group == Group::Ready && row.outdated;
         let still = self.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
-        if still { self.count.current - self.count.desired } else { i64::MAX }
+        let gone = self.rows_taken(|row| row.group.exists() && !row.outdated);
+        if still { self.count.current - gone - self.count.desired } else { i64::MAX }
     }
 
     fn rows_taken(&self, of: impl Fn(&Row) -> bool) -> i64 {

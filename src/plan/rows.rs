@@ -98,6 +98,8 @@ pub(super) struct Row {
     pub written_off: bool,
     /// The last complete listing lacks it.
     pub unlisted: bool,
+    /// The cloud itself shows it as going.
+    pub shown_deleting: bool,
 }
 
 impl Row {
@@ -152,6 +154,7 @@ pub(super) fn classify(
             overdue: false,
             written_off: memory.written_off.iter().any(|key| is(key, machine)),
             unlisted: machine.missed > 0,
+            shown_deleting: machine.condition == Condition::Deleting,
         };
         follow_entries(input, (journal, &tombs), memory, machine, &mut row);
         if row.doing == Doing::Nothing && row.group != Group::Ghost {

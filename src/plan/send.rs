@@ -203,14 +203,10 @@ fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
             Some(because) => because == Because::Failed && machine.condition != Condition::Ready,
             None => is_ill(desk, machine),
         },
-        // Without its own reason only one off target goes for this: the right surplus is picked anew.
-        Because::Surplus => match row.because {
-            Some(Because::Surplus) => missing <= 0,
-            Some(Because::Outdated) => false,
-            _ => missing <= 0 && row.outdated,
-        },
+        // No other reason turns into this one: the right surplus is picked anew, under its brake.
+        Because::Surplus => missing <= 0 && row.because == Some(Because::Surplus),
     };
-    let any = [Because::Failed, Because::Named, Because::Outdated, Because::Surplus];
+    let any = [Because::Failed, Because::Named, Because::Outdated];
     row.because.into_iter().chain(any).find(stands)
 }
 

@@ -1,5 +1,6 @@
 //! The made-up cluster as an adapter changes it.
 
+use super::plant::Slip;
 use super::stage::{Call, Shared, Stage};
 use crate::act::{Answer, ChangeCluster, Drain, Draining, Order};
 use crate::model::action::Verb;
@@ -84,6 +85,9 @@ impl Stage {
 
     fn release(&mut self, machine: Draining<'_>) -> Answer {
         let (Some(vm), Some(_)) = (vm_of(machine), &self.cluster) else { return Answer::Done };
+        if self.slip == Slip::KeepsCordon {
+            return Answer::Done;
+        }
         match self.ask_cluster(|cluster, now| cluster.release(vm, now)) {
             Some(()) => {
                 self.touched.remove(&vm);

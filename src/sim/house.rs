@@ -98,10 +98,9 @@ impl Measured {
 impl ReadFacts for Measured {
     async fn facts(&self, _pool: &PoolName) -> Facts {
         let (now, state) = (self.stage.now(), self.state());
-        let verdict = state.verdict;
-        let gate = |name: Box<str>| Gate { name, verdict, at: now };
+        let gate = |name: &str| Gate { name: name.into(), verdict: state.verdict, at: now };
         Facts {
-            gates: state.gates.iter().cloned().map(gate).collect(),
+            gates: state.gates.iter().map(|name| gate(name)).collect(),
             quota: None,
             drains: Vec::new(),
             follow: state.follow.clone().map(|image| Follow { image, at: now }),

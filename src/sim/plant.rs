@@ -21,8 +21,10 @@ pub enum Slip {
     TakesNeighbour,
     /// A raise asks the cloud for one more than its entry says.
     AsksForMore,
-    /// The fence of the store is down, and every other turn is made under the first lease there ever was.
+    /// The fence of the store is down, and every other turn is made by the first leader there ever was.
     OldLease,
+    /// A cordon that is to be lifted stays.
+    KeepsCordon,
 }
 
 impl Default for Plant {

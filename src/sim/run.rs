@@ -63,7 +63,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
 /// Rehearse it with a fault planted into the loop.
 pub fn run_planted(scenario: &Scenario, plant: Plant) -> Outcome {
     let mut run = Run::new(scenario, plant);
-    let end = run.play();
+    let end = run.until_it_ends();
     run.outcome(end)
 }
 
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
         self.house.stage.now()
     }
 
-    fn play(&mut self) -> End {
+    fn until_it_ends(&mut self) -> End {
         let last = self.scenario.start.plus(LONGEST);
         loop {
             self.wait(last);
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
         let Some(mut lease) = self.lead()? else { return Ok(Made::Nothing) };
         let first = self.first_lease.get_or_insert_with(|| lease.clone());
         if self.house.stage.lock().slip == Slip::OldLease && self.turns % 2 == 1 {
-            lease.clone_from(first);
+            lease = Lease { not_after: lease.not_after, ..first.clone() };
         }
         self.turns += 1;
         let commits = self.house.disk.commits();
@@ -300,8 +300,6 @@ impl<'a> Run<'a> {
         self.process = PoolTurn::new(self.policy.name.clone(), self.scenario.seed);
         self.wake = first_wake(self.scenario, self.life);
         self.paced = now.plus(STARTS_AFTER);
-        let story = "the power goes; the process starts again";
-        self.story.tell(now, self.scenario.start, story);
     }
 
     fn judge(&mut self, decision: &Decision, lease: &Lease, stored: u32) {

@@ -88,9 +88,8 @@ impl Scenario {
         }
         let owns_image = draft.model.image.is_some() || draft.model.fields.image.is_some();
         let mut set = SetSpec::new(draft.name.as_str(), capacity, OLD_IMAGE);
-        if let Some(size) = &draft.model.fields.vm_size {
-            set.model.vm_size = size.to_string();
-        }
+        let vm_size = draft.model.fields.vm_size.as_deref().unwrap_or("Standard_D4s_v5");
+        vm_size.clone_into(&mut set.model.vm_size);
         let deeds = if owns_image {
             // The file already wants another image than the set has.
             Vec::new()

@@ -98,6 +98,7 @@ impl Story {
             }
             What::InstanceGone { id, by: By::Azure, .. } => Some(format!("m{id} is lost")),
             What::InstanceKept { id, .. } => Some(format!("the delete of m{id} came to nothing")),
+            What::Shortage { until, .. } if *until <= event.at => None,
             What::Shortage { zone: Some(zone), .. } => Some(format!("zone {zone} has no room")),
             What::Shortage { zone: None, .. } => Some("the region has no room".to_owned()),
             What::FaultsSet(faults) if faults.is_calm() => Some("the storm is over".to_owned()),

@@ -58,8 +58,8 @@ impl World {
             self.raise(set, more, op, by);
         } else if to < base {
             // What is not there already needs no deleting.
-            let active = self.sets.get(&set).map_or(0, |it| it.active().count() as u32);
-            self.lower(set, (base - to).min(active.saturating_sub(to)), op, by);
+            let there = self.sets.get(&set).map_or(0, |it| it.counted(extras));
+            self.lower(set, (base - to).min(there.saturating_sub(to)), op, by);
         }
         Ok(op)
     }

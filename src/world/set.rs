@@ -168,9 +168,11 @@ impl Set {
 
     /// What a delta is counted from.
     pub fn base(&self, switches: &Switches, extras: u32) -> u32 {
-        if !switches.drift_repaired {
-            return self.goal;
-        }
+        if switches.drift_repaired { self.counted(extras) } else { self.goal }
+    }
+
+    /// VMs that the capacity counts now: a delete may lower it only at its end.
+    pub fn counted(&self, extras: u32) -> u32 {
         let counted = |i: &&Instance| !i.is_deleting() || i.lowers == Lowers::AtEnd;
         (self.instances.values().filter(counted).count() as u32).saturating_sub(extras)
     }

@@ -2,6 +2,8 @@
 //!
 //! Ratios are taken within one run, since machines differ and are noisy: `cargo bench --bench plan`.
 
+#![allow(clippy::unwrap_used, reason = "a bench that meets what cannot be stops")]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,12 @@
 //! The power goes before and after every commit of a rollout: whatever was cut, it ends as if nothing had happened.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::{Image, Method, Policy};

@@ -118,7 +118,7 @@ impl Case {
             state: Some(&memory),
         };
         let planned = plan(&input).unwrap_or_else(|bug| panic!("{bug} in {}", state.show()));
-        let turn = self.counted(state, &planned);
+        let turn = Self::counted(state, &planned);
         let case = judge::Case {
             now: NOW,
             policy: &self.policy,
@@ -133,7 +133,7 @@ impl Case {
         (planned, turn, notes)
     }
 
-    fn counted(&self, state: &State, planned: &Planned) -> Turn {
+    fn counted(state: &State, planned: &Planned) -> Turn {
         let mut turn = Turn::default();
         let mut removed: BTreeMap<usize, u8> = BTreeMap::new();
         for action in &planned.actions {

@@ -1,5 +1,12 @@
 //! Rollouts in a calm world: they end, they are quick, and the same seed tells the same story.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::quantity::Quantity;
@@ -23,6 +30,7 @@ fn policy(count: u32, surge: i64, down: i64) -> Policy {
 fn scenario(policy: &Policy, seed: u64) -> Scenario {
     let mut scenario = Scenario::from_policy(policy, None, seed, Faults::default());
     scenario.settings.throttling = false;
+    scenario.cluster = Some(ClusterSpec::default());
     scenario
 }
 
@@ -65,7 +73,9 @@ fn slots_are_hardly_ever_idle() {
         assert!(outcome.lowest_available >= count, "floor");
         assert!(outcome.highest_live <= count + surge as u32, "ceiling");
         assert!(ratio <= 1.10, "slots were idle: {ratio:.3}");
-        assert!(faster >= 1.8, "hardly better than waves: {faster:.2}");
+        // Waves that only surge wait for their slowest boot, but all at once: there is less to win.
+        let least = if down > 0 { 1.8 } else { 1.4 };
+        assert!(faster >= least, "hardly better than waves: {faster:.2}");
     }
 }
 

@@ -27,7 +27,7 @@ fn a_flapping_flag_replaces_nothing() {
     assert_eq!(writes.count(), 0);
     same_story(
         "flag-flaps",
-        "For two hours every other listing says of all machines that they are not on the latest model, though nobody\n\
+        "For two hours about every other listing says of all machines that they are not on the latest model, though nobody\n\
          changed it. Elsewhere that flag alone started a rollout, stopped it half-way, and started it again. Here the\n\
          flag decides nothing by itself.",
         &outcome,

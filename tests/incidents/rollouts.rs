@@ -2,7 +2,7 @@
 
 use poolkeeper::model::policy::Order;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, ClusterSpec, End};
+use poolkeeper::sim::{self, ClusterSpec, End, Scenario};
 use poolkeeper::world::{Deed, InstanceId, SECOND, Spread, Which};
 
 use crate::told::{
@@ -34,31 +34,50 @@ fn a_fresh_replacement_is_not_surplus() {
     );
 }
 
-#[test]
-fn many_failed_at_once_are_not_deleted() {
+/// Twelve of twenty are called Failed by the cloud, of which eleven serve on; nine fall ill for so long.
+fn many_failed(minutes: i64) -> Scenario {
     let mut scenario = pool(policy(20, 1, 0, |_| {}));
     let at = Span::minutes(5);
     let ids: Vec<InstanceId> = (0..20).map(|id| InstanceId::from(&*id.to_string())).collect();
-    // Twelve are called Failed by the cloud and serve on; eight more really fall ill, and come back after half an hour.
-    let failed = ids.iter().take(12).map(|id| (at, Deed::FailInstance(Which::Id(id.clone()))));
     let ill = ids
         .iter()
         .skip(11)
-        .map(|id| (at, Deed::Sicken(Which::Id(id.clone()), Some(Span::minutes(30).millis()))));
-    scenario.deeds = failed.chain(ill).collect();
-    let outcome = sim::run(&scenario);
+        .map(|id| (at, Deed::Sicken(Which::Id(id.clone()), Some(Span::minutes(minutes).millis()))));
+    let failed = ids.iter().take(12).map(|id| (at, Deed::FailInstance(Which::Id(id.clone()))));
+    scenario.deeds = ill.chain(failed).collect();
+    scenario
+}
+
+#[test]
+fn many_failed_at_once_are_not_deleted() {
+    let outcome = sim::run(&many_failed(8));
     no_law_broken(&outcome);
     assert!(outcome.is_settled(), "{:?}", outcome.end);
-    assert_eq!((gone(&outcome).len(), born(&outcome).len()), (0, 0));
-    assert_eq!(outcome.highest_live, 20);
+    let (lost, made) = (gone(&outcome).len(), born(&outcome).len());
+    assert_eq!((lost, made), (0, 0), "{}", outcome.story.join("\n"));
+    assert_eq!((outcome.lowest_available, outcome.highest_live), (11, 20));
     same_story(
         "mass-failed",
-        "In a pool of 20 machines the cloud calls 12 Failed, of which 11 serve on, and 9 fall ill for half an hour.\n\
+        "In a pool of 20 machines the cloud calls 12 Failed, of which 11 serve on, and 9 fall ill for eight minutes.\n\
          Elsewhere every machine that the cloud called Failed was deleted in one pass, before any budget was looked at.\n\
-         Here who serves is left alone, and so many ill ones at once are taken for a fault of something else: repair\n\
-         stops itself, and all of them come back.",
+         Here who serves is left alone, and who is ill is given time: all of them come back.",
         &outcome,
     );
+}
+
+#[test]
+fn who_serves_is_never_repaired() {
+    let outcome = sim::run(&many_failed(45));
+    no_law_broken(&outcome);
+    assert!(outcome.is_settled(), "{:?}", outcome.end);
+    let lost: Vec<&str> = gone(&outcome).iter().map(|row| &*row.id).collect();
+    let serve: Vec<String> = (0..11).map(|id: u32| id.to_string()).collect();
+    assert!(!lost.iter().any(|id| serve.iter().any(|serves| serves == id)), "{lost:?}");
+    assert_eq!((outcome.lowest_available, outcome.highest_live), (11, 21));
+    // Before any is taken, most of those that are ill are still there: one at a time, and the breaker.
+    let hour = outcome.timeline.from + Span::minutes(25).millis();
+    let early = gone(&outcome).iter().filter(|row| row.gone < Some(hour)).count();
+    assert!(early <= 5, "{early}\n{}", outcome.story.join("\n"));
 }
 
 #[test]

@@ -1,1 +1,138 @@
-//! p
+//! Every law of the judge is worth having: for each one faults are planted into the loop that this very law catches.
+//! The loop is the one that production runs, over a made-up cloud; without the fault the same rehearsal breaks nothing.
+#![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
+mod planners;
+mod scenes;
+
+use poolkeeper::sim::{self, Outcome, Plant, Scenario, Slip};
+
+/// A planted fault, and where it shows.
+struct Fault {
+    law: u8,
+    name: &'static str,
+    plant: Plant,
+    scene: fn() -> Scenario,
+}
+
+/// A planner that the judge of plans must stop.
+const fn plan(
+    law: u8,
+    name: &'static str,
+    plan: planners::Planner,
+    scene: fn() -> Scenario,
+) -> Fault {
+    Fault { law, name, plant: Plant { plan, unjudged: false, slip: Slip::None }, scene }
+}
+
+/// A planner that the judge of what really happened must tell, because nobody stopped it.
+const fn unstopped(
+    law: u8,
+    name: &'static str,
+    plan: planners::Planner,
+    scene: fn() -> Scenario,
+) -> Fault {
+    Fault { law, name, plant: Plant { plan, unjudged: true, slip: Slip::None }, scene }
+}
+
+/// A fault of who carries out what a sound planner decided.
+const fn slip(law: u8, name: &'static str, slip: Slip, scene: fn() -> Scenario) -> Fault {
+    Fault { law, name, plant: Plant { plan: poolkeeper::plan::plan, unjudged: false, slip }, scene }
+}
+
+fn faults() -> Vec<Fault> {
+    use {planners as p, scenes as s};
+    vec![
+        plan(1, "deletes one machine too many", p::one_too_many, s::rollout),
+        plan(1, "deletes the last machine that serves", p::the_last, s::single),
+        unstopped(1, "deletes one machine too many", p::one_too_many, s::rollout),
+        plan(2, "raises above the ceiling", p::too_high, s::rollout),
+        plan(2, "lowers the capacity", p::lowers, s::growth),
+        plan(2, "goes by a size nobody asked for", p::other_size, s::rollout),
+        unstopped(2, "raises above the ceiling", p::too_high, s::rollout),
+        plan(3, "names a machine by a re-used id", p::stale_vm, s::rollout),
+        plan(3, "deletes a machine that a person holds", p::held, s::held),
+        plan(3, "deletes a node that was not drained", p::undrained, s::nodes),
+        slip(3, "the executor takes the neighbour along", Slip::TakesNeighbour, s::loose),
+        plan(4, "deletes what is being deleted", p::delete_again, s::rollout),
+        slip(4, "the executor asks for one more than the entry says", Slip::AsksForMore, s::loose),
+        plan(5, "acts on a listing that was cut short", p::cut_listing, s::cut),
+        plan(5, "acts on a read for ten minutes", p::old_read, s::rollout),
+        plan(6, "takes a new one while old ones stay", p::newest_first, s::rollout),
+        plan(7, "drops all holds of a paused rollout", p::silent, s::paused),
+        unstopped(7, "makes one and deletes one, for ever", p::round_and_round, s::at_rest),
+        plan(8, "writes its memory anew each turn", p::restless, s::at_rest),
+        slip(9, "the loop goes on under an old lease", Slip::OldLease, s::crashes),
+        plan(10, "takes back what it never took out", p::takes_back, s::nodes),
+        Fault {
+            plant: Plant { plan: p::tells_nothing, unjudged: false, slip: Slip::KeepsCordon },
+            ..slip(10, "neither lifts a cordon nor tells", Slip::None, s::blocked)
+        },
+        plan(10, "leaves the model of an aborted rollout", p::leaves_model, s::aborted),
+        plan(11, "forgets that the rollout is paused", p::forgets_pause, s::paused),
+        plan(11, "passes a checkpoint without its approval", p::passes, s::checkpoint),
+        plan(11, "believes the cloud's flag", p::believes_flag, s::flag),
+        plan(12, "takes three of ten, unconfirmed", p::unbraked, s::falls),
+        unstopped(12, "takes three of ten, unconfirmed", p::unbraked, s::falls),
+    ]
+}
+
+fn story(outcome: &Outcome) -> String {
+    let lines = &outcome.story;
+    lines[lines.len().saturating_sub(25)..].join("\n")
+}
+
+/// Why this fault counts as not caught by its law; `Ok`: the note that caught it.
+fn caught(fault: &Fault) -> Result<String, String> {
+    let scenario = (fault.scene)();
+    let outcome = sim::run_planted(&scenario, fault.plant);
+    let Some(first) = outcome.breaches.first() else {
+        return Err(format!("broke nothing: {:?}\n{}", outcome.end, story(&outcome)));
+    };
+    if first.law != fault.law {
+        let all: Vec<String> =
+            outcome.breaches.iter().map(|b| format!("law {}: {}", b.law, b.say)).collect();
+        return Err(format!("was caught by another: {}\n{}", all.join("; "), story(&outcome)));
+    }
+    let judge = if first.before { "before" } else { "after" };
+    Ok(format!("{judge}: {}", first.say))
+}
+
+#[test]
+fn every_law_catches_the_fault_that_is_planted_for_it() {
+    let (mut table, mut missed, mut laws) = (Vec::new(), Vec::new(), Vec::new());
+    for fault in faults() {
+        match caught(&fault) {
+            Ok(note) => {
+                laws.push(fault.law);
+                table.push(format!("{:>2} | {:<52} | {note}", fault.law, fault.name));
+            }
+            Err(why) => missed.push(format!("law {}, {}: {why}", fault.law, fault.name)),
+        }
+    }
+    println!("law | planted fault | note\n{}", table.join("\n"));
+    assert!(missed.is_empty(), "{}", missed.join("\n\n"));
+    for law in 1..=12 {
+        assert!(laws.contains(&law), "law {law} catches nothing");
+    }
+}
+
+#[test]
+fn without_a_fault_nothing_is_broken() {
+    for fault in faults() {
+        let outcome = sim::run(&(fault.scene)());
+        assert!(
+            !outcome.is_broken(),
+            "{}: {:?}\n{}",
+            fault.name,
+            outcome.breaches,
+            story(&outcome)
+        );
+    }
+}

@@ -282,7 +282,7 @@ fn no_progress_for_long_is_said_and_stops_nothing() {
     let turn = pool.plan();
     let late = pool.after(&turn, Span::minutes(61)).each(|m| {
         if m.id.as_str() == "n1" {
-            m.imaged = NOW.plus(Span::minutes(55));
+            (m.imaged, m.since) = (NOW.plus(Span::minutes(55)), NOW.plus(Span::minutes(55)));
         }
     });
     let turn = late.plan();

@@ -1,8 +1,7 @@
 //! A pool in a few words, one turn of the planner over it, and what was decided. Every turn is judged as well.
 
 use poolkeeper::judge::{self, Case};
-use poolkeeper::model::action::{Action, Because, READ_IS_FRESH, Target, Verb};
-use poolkeeper::model::budget::Hold;
+use poolkeeper::model::action::{Action, Because, READ_IS_FRESH, Target};
 use poolkeeper::model::ids::{
     AskId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
 };
@@ -11,12 +10,14 @@ use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{
     Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
-use poolkeeper::model::plan::{Ask, AskVerb, Facts, Gate, Input, Planned, RolloutPhase, Verdict};
+use poolkeeper::model::plan::{Ask, AskVerb, Facts, Gate, Input, Verdict};
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{Desired, ModelMemory, PoolState};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::plan::plan;
+
+pub use super::turn::Turn;
 
 pub const NOW: Time = Time::from_millis(1_772_366_400_000);
 
@@ -170,10 +171,6 @@ impl Pool {
 
     pub fn new_ready(self, many: usize) -> Self {
         self.ready(many, false)
-    }
-
-    pub fn old_young(self, many: usize) -> Self {
-        self.young(many, true)
     }
 
     pub fn new_young(self, many: usize) -> Self {
@@ -410,94 +407,4 @@ pub fn refused(refusal: Refusal) -> Outcome {
 
 pub fn blocked(code: &str) -> Outcome {
     Outcome::Refused(Refused { code: Some(code.into()), ..Refused::plain(Refusal::Conflict) })
-}
-
-#[derive(Debug)]
-pub struct Turn {
-    pub planned: Planned,
-    pub notes: Vec<judge::Note>,
-    pub machines: Vec<Machine>,
-    pub before: Option<PoolState>,
-}
-
-impl Turn {
-    pub fn raise(&self) -> Option<(u32, u32)> {
-        self.planned.actions.iter().find_map(|action| match action {
-            Action::Raise { from, to, .. } => Some((*from, *to)),
-            _ => None,
-        })
-    }
-
-    pub fn of(&self, verb: Verb) -> Vec<&str> {
-        let actions = self.planned.actions.iter().filter(|action| action.verb() == verb);
-        let targets = actions.flat_map(|action| action.targets());
-        let mut ids: Vec<&str> = targets.map(|target| target.id.as_str()).collect();
-        ids.sort_unstable();
-        ids
-    }
-
-    pub fn deleted(&self) -> Vec<&str> {
-        self.of(Verb::Delete)
-    }
-
-    pub fn drained(&self) -> Vec<&str> {
-        self.of(Verb::Drain)
-    }
-
-    pub fn restored(&self) -> Vec<&str> {
-        self.of(Verb::Restore)
-    }
-
-    pub fn is_idle(&self) -> bool {
-        self.planned.actions.is_empty()
-    }
-
-    /// The capacity written (none: no raise), and who is deleted.
-    #[track_caller]
-    pub fn does(&self, to: Option<u32>, deleted: &[&str]) -> &Self {
-        let did = (self.raise().map(|(_, to)| to), self.deleted());
-        assert_eq!(did, (to, deleted.to_vec()), "{:?}", self.holds());
-        self
-    }
-
-    pub fn holds(&self) -> Vec<&'static str> {
-        self.planned.report.holds.iter().map(|hold| hold.reason.code()).collect()
-    }
-
-    pub fn hold(&self, code: &str) -> Option<&Hold> {
-        self.planned.report.holds.iter().find(|hold| hold.reason.code() == code)
-    }
-
-    #[track_caller]
-    pub fn says(&self, code: &str) -> &Self {
-        assert!(self.hold(code).is_some(), "no {code} in {:?}", self.holds());
-        self
-    }
-
-    #[track_caller]
-    pub fn is_silent_on(&self, code: &str) -> &Self {
-        assert!(self.hold(code).is_none(), "{code} in {:?}", self.holds());
-        self
-    }
-
-    pub fn phase(&self) -> RolloutPhase {
-        self.planned.report.rollout.phase
-    }
-
-    pub fn report(&self, id: &str) -> &poolkeeper::model::plan::MachineReport {
-        let of = |index: u32| self.machines[index as usize].id.as_str() == id;
-        self.planned.report.machines.iter().find(|report| of(report.index)).unwrap()
-    }
-
-    pub fn class(&self, id: &str) -> &'static str {
-        self.report(id).class.name()
-    }
-
-    pub fn desired(&self) -> u32 {
-        self.planned.state.desired.count
-    }
-
-    pub fn accepted(&self) -> Vec<bool> {
-        self.planned.report.asks.iter().map(|answer| answer.accepted).collect()
-    }
 }

@@ -1,5 +1,12 @@
 //! The hard cases of keeping a pool: each test is one way in which a pool was lost, or stood still for ever.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
 mod courses;
 mod drains;
 mod health;
@@ -9,5 +16,6 @@ mod models;
 mod properties;
 mod replacing;
 mod sizes;
+mod turn;
 mod verbs;
 mod world;

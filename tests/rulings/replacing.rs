@@ -284,3 +284,11 @@ fn in_place_one_machine_more_stands_in_and_is_taken_back() {
     // With U to spend no buffer is made, and a lost machine is filled.
     method(Pool::new(3, "1", "1").old_ready(2)).plan().does(Some(3), &[]);
 }
+
+#[test]
+fn in_place_a_named_machine_is_replaced_all_the_same() {
+    let pool = Pool::new(3, "1", "0").settled().policy(|d| d.rollout.method = Method::Reimage);
+    let named = pool.new_ready(3).named("n2", false);
+    named.plan().does(Some(4), &[]);
+    named.new_ready(1).plan().does(None, &["n2"]);
+}

@@ -322,3 +322,13 @@ fn a_size_that_falls_to_nothing_leaves_nothing_parked() {
     let pool = made(0).policy(|d| d.unconfirmed = Unconfirmed::Allow);
     assert_eq!(pool.plan().deleted().len(), 10);
 }
+
+#[test]
+fn a_size_that_falls_in_the_middle_keeps_as_many_replacements_as_are_wanted() {
+    // Twelve old ones serve, six replacements boot, and a person agrees to five.
+    let pool = Pool::new(5, "2", "0").old_ready(12).new_young(6);
+    let pool = pool.state(|s| s.desired.count = 12).ask(AskVerb::Approve);
+    let turn = pool.plan();
+    let young = turn.deleted().iter().filter(|id| id.starts_with('n')).count();
+    assert!(young <= 1, "{:?}", turn.deleted());
+}

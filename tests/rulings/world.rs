@@ -2,7 +2,7 @@
 //! entries, entries end, the memory and each lifecycle are handed back. Nothing else carries memory.
 
 use poolkeeper::model::action::{Action, Target, Verb};
-use poolkeeper::model::ids::{EntryId, Epoch, InstanceId, VmId};
+use poolkeeper::model::ids::{EntryId, Epoch, InstanceId, Revision, VmId};
 use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
 use poolkeeper::model::time::{Span, Time};
@@ -77,10 +77,6 @@ impl World {
     pub fn available(&self) -> u32 {
         let (ready, now) = (self.pool.draft.rollout.min_ready, self.pool.now);
         self.pool.machines.iter().filter(|m| m.is_available(ready, now)).count() as u32
-    }
-
-    pub fn writes(&self) -> usize {
-        self.written
     }
 
     /// Whether nothing is on its way and the whole pool serves on this revision.
@@ -194,7 +190,7 @@ impl World {
     fn arrive(&mut self) {
         let now = self.pool.now;
         let bad = self.bad.clone();
-        let is_bad = |m: &Machine| bad.as_deref() == m.revision.as_ref().map(|r| r.as_str());
+        let is_bad = |m: &Machine| bad.as_deref() == m.revision.as_ref().map(Revision::as_str);
         let (here, later) =
             std::mem::take(&mut self.coming).into_iter().partition(|(at, _)| *at <= now);
         self.coming = later;
@@ -276,12 +272,12 @@ impl World {
         match &action {
             Action::Raise { from, to, expect, .. } => {
                 self.raises += 1;
-                if expect.capacity != self.capacity {
-                    let outcome = super::kit::refused(Refusal::Preempted);
-                    phase = Phase::Ended { at: now, accepted: None, outcome };
-                } else {
+                if expect.capacity == self.capacity {
                     self.capacity = *to;
                     self.bring(to.saturating_sub(*from));
+                } else {
+                    let outcome = super::kit::refused(Refusal::Preempted);
+                    phase = Phase::Ended { at: now, accepted: None, outcome };
                 }
             }
             Action::Delete { targets, .. } => {

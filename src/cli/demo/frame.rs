@@ -1,5 +1,7 @@
 //! One frame of the show: the fleet, the numbers, the height of the pool, and what was told last.
 
+use std::fmt::Write as _;
+
 use super::moments::Moment;
 use crate::cli::draw::Limits;
 use crate::cli::draw::axis::{Ms, clock};
@@ -77,7 +79,9 @@ impl<'a> Film<'a> {
                 let look = Look::of(segment, self.timeline);
                 let id = cut(&format!("m{}", row.id), 3);
                 let glyphs = look.glyph().to_string().repeat(2);
-                line.push_str(&format!(" {id:>3} {}", self.term.paint(look.style(), &glyphs)));
+                let painted = self.term.paint(look.style(), &glyphs);
+                // Writing to a string cannot fail.
+                let _ = write!(line, " {id:>3} {painted}");
             }
             push_line(page, &line);
         }
@@ -167,4 +171,28 @@ fn berths(timeline: &Timeline) -> Vec<Vec<&Row>> {
         }
     }
     berths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::moments::moments;
+    use super::super::pacer::FRAMES;
+    use super::*;
+    use crate::sim::{run, showpiece};
+
+    #[test]
+    fn every_frame_has_the_same_height_and_fits_a_small_terminal() {
+        let scenario = showpiece().unwrap();
+        let (outcome, limits) = (run(&scenario), Limits::of(&scenario));
+        let told = moments(&scenario, &outcome, limits);
+        let film = Film::new(&outcome, limits, &told, Term::PLAIN);
+        let (from, to) = (outcome.timeline.from, outcome.timeline.to);
+        let mut heights = Vec::new();
+        for n in 0..=FRAMES {
+            let frame = film.at(from + (to - from) * n / FRAMES);
+            assert!(frame.lines().all(|line| width(line) <= WIDE), "{frame}");
+            heights.push(frame.lines().count());
+        }
+        assert!(heights.iter().all(|tall| *tall == heights[0] && *tall <= TALL), "{heights:?}");
+    }
 }

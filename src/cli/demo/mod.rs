@@ -24,7 +24,7 @@ use super::text::{short, wrap};
 use crate::sim::{self, Outcome};
 use frame::Film;
 use moments::{Moment, moments, never_served};
-use pacer::{FRAMES, Pacer};
+use pacer::FRAMES;
 
 const ABOUT: &str = "Plays the rollout of a new image to 30 machines, fast-forwarded";
 const MORE: &str = "\
@@ -69,13 +69,22 @@ impl Demo {
         let limits = Limits::of(&scenario);
         let told = moments(&scenario, &outcome, limits);
         let page = Page { outcome: &outcome, limits, shell };
-        if page.can_play() && !self.fast {
+        if can_play() && !self.fast {
             page.play(&told)?;
         } else {
             page.tell(&told)?;
         }
         Ok(exit)
     }
+}
+
+/// Somebody watches, and frames can be drawn over one another.
+fn can_play() -> bool {
+    let number = |name| env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
+    let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let wide = number("COLUMNS").is_none_or(|columns| columns >= frame::WIDE);
+    let tall = number("LINES").is_none_or(|lines| lines > frame::TALL);
+    io::stdout().is_terminal() && !dumb && wide && tall
 }
 
 struct Page<'a> {
@@ -85,15 +94,6 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Somebody watches, and frames can be drawn over one another.
-    fn can_play(&self) -> bool {
-        let number = |name| env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
-        let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let wide = number("COLUMNS").is_none_or(|columns| columns >= frame::WIDE);
-        let tall = number("LINES").is_none_or(|lines| lines > frame::TALL);
-        io::stdout().is_terminal() && !dumb && wide && tall
-    }
-
     fn play(self, told: &[Moment]) -> Result<(), Failure> {
         let film = Film::new(self.outcome, self.limits, told, self.shell.term);
         let timeline = &self.outcome.timeline;
@@ -105,12 +105,12 @@ impl Page<'_> {
             let mut drawn = if back > 0 { format!("\u{1b}[{back}A") } else { String::new() };
             for line in picture.lines() {
                 // Each line ends what was there; nothing is hidden that an interrupt would leave hidden.
-                drawn.push_str(&format!("\r{line}\u{1b}[K\n"));
+                drawn.extend(["\r", line, "\u{1b}[K\n"]);
             }
             back = picture.lines().count();
             self.shell.print(&drawn)?;
             self.shell.flush()?;
-            if n < FRAMES { Pacer.next_frame() } else { Pacer.last_frame() }
+            pacer::after(n);
         }
         self.shell.print("\n")?;
         self.end()

@@ -10,15 +10,7 @@ const BETWEEN: Duration = Duration::from_millis(100);
 /// Frames for which the last picture stays before the rest is printed.
 const LAST: u32 = 8;
 
-#[derive(Debug)]
-pub struct Pacer;
-
-impl Pacer {
-    pub fn next_frame(&self) {
-        thread::park_timeout(BETWEEN);
-    }
-
-    pub fn last_frame(&self) {
-        thread::park_timeout(BETWEEN * LAST);
-    }
+/// Waits until the frame after frame `n` is due.
+pub fn after(n: i64) {
+    thread::park_timeout(if n < FRAMES { BETWEEN } else { BETWEEN * LAST });
 }

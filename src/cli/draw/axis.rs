@@ -37,11 +37,12 @@ pub fn marks(span: Ms, most: usize) -> Vec<Ms> {
     (0..=span / step).map(|n| n * step).collect()
 }
 
-/// `0`, `30s`, `5m`, `1h30`, `2d`.
+/// `0`, `30s`, `1m30`, `5m`, `1h30`, `2d`.
 pub fn name(at: Ms) -> String {
     match at {
         0 => "0".to_owned(),
-        at if at < MINUTE || at % MINUTE != 0 => format!("{}s", at / SECOND),
+        at if at < MINUTE => format!("{}s", at / SECOND),
+        at if at % MINUTE != 0 => format!("{}m{:02}", at / MINUTE, at % MINUTE / SECOND),
         at if at < HOUR => format!("{}m", at / MINUTE),
         at if at % DAY == 0 => format!("{}d", at / DAY),
         at if at % HOUR == 0 => format!("{}h", at / HOUR),
@@ -70,8 +71,8 @@ mod tests {
 
     #[test]
     fn times_are_named_shortly() {
-        let named = [0, 30 * SECOND, 5 * MINUTE, HOUR, 90 * MINUTE, 2 * DAY].map(name);
-        assert_eq!(named, ["0", "30s", "5m", "1h", "1h30", "2d"]);
+        let named = [0, 30 * SECOND, 90 * SECOND, 5 * MINUTE, HOUR, 90 * MINUTE, 2 * DAY].map(name);
+        assert_eq!(named, ["0", "30s", "1m30", "5m", "1h", "1h30", "2d"]);
         assert_eq!([clock(200 * SECOND), clock(3_800 * SECOND)], ["3:20", "1:03:20"]);
     }
 }

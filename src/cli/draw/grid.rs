@@ -41,11 +41,17 @@ pub fn grid(timeline: &Timeline, columns: usize, most: usize) -> Grid {
     Grid { lines: rows.chunks(each).map(line).collect(), each }
 }
 
+/// What a machine is called in a picture: `m7`, or its own name where the cloud gives names.
+pub fn name(id: &str) -> String {
+    let number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    if number { format!("m{id}") } else { id.to_owned() }
+}
+
 fn label(group: &[&Row]) -> String {
     match group {
         [] => String::new(),
-        [one] => format!("m{}", one.id),
-        [first, more @ ..] => format!("m{} +{}", first.id, more.len()),
+        [one] => name(&one.id),
+        [first, more @ ..] => format!("{} +{}", name(&first.id), more.len()),
     }
 }
 

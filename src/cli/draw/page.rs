@@ -7,7 +7,7 @@ use super::look::{Look, seen};
 use super::steps::columns;
 use crate::cli::table::push_line;
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{count, width};
+use crate::cli::text::{count, cut, plain, width};
 use crate::sim::Timeline;
 
 /// Terminals that do not say how wide they are have at least these columns; a line that wraps spoils a picture.
@@ -16,6 +16,8 @@ const CERTAIN: usize = 79;
 const USUAL: usize = 72;
 /// Fewer would show nothing.
 const FEWEST: usize = 20;
+/// Longer names are cut.
+const LABEL: usize = 20;
 /// Columns that one mark of the axis needs.
 const MARK: usize = 9;
 /// Lines of the height: most pools move within fewer.
@@ -32,7 +34,7 @@ pub struct Frame {
 
 impl Frame {
     pub fn new(term: Term, labels: impl Iterator<Item = usize>) -> Frame {
-        let gutter = labels.max().unwrap_or(0) + 4;
+        let gutter = labels.max().unwrap_or(0).min(LABEL) + 4;
         let certain = std::env::var_os("COLUMNS").is_some();
         let wide = term.width.map(|wide| if certain { wide } else { wide.min(CERTAIN) });
         let columns = wide.map_or(USUAL, |wide| wide.saturating_sub(gutter + 1).max(FEWEST));
@@ -40,6 +42,7 @@ impl Frame {
     }
 
     fn label(&self, text: &str) -> String {
+        let text = &cut(&plain(text), self.gutter.saturating_sub(4));
         let pad = self.gutter.saturating_sub(2 + width(text));
         format!("  {}{}", self.term.paint(Style::Dim, text), " ".repeat(pad))
     }

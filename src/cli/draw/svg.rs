@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Limits;
 use super::axis::{self, Ms, clock, marks};
-use super::grid::ordered;
+use super::grid::{name, ordered};
 use super::look::{Look, seen};
 use super::steps::steps;
 use crate::sim::{Row, Timeline};
@@ -120,12 +120,12 @@ impl Picture<'_> {
     /// Lines up and down at the marks, through both charts.
     fn grid(&mut self) {
         let bottom = self.bottom() + GAP + CHART;
-        for mark in marks(self.timeline.to - self.timeline.from, 12) {
+        for mark in marks(self.timeline.to - self.timeline.from, 9) {
             let x = self.x(self.timeline.from + mark);
-            let name = axis::name(mark);
+            let mark = axis::name(mark);
             self.add(format_args!("<path class=\"g\" d=\"M{x} {}V{bottom}\"/>", TOP - 4));
             self.add(format_args!(
-                "<text class=\"d\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{name}</text>",
+                "<text class=\"d\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{mark}</text>",
                 bottom + 18
             ));
         }
@@ -141,11 +141,11 @@ impl Picture<'_> {
         let tall = if thick > 3 { thick - 2 } else { thick };
         for (n, row) in std::mem::take(&mut self.rows).into_iter().enumerate() {
             let y = TOP + thick * n as i64;
-            let id = escape(&row.id);
+            let id = escape(&name(&row.id));
             self.svg.push_str("<g>");
             if thick >= NAMED {
                 self.add(format_args!(
-                    "<text class=\"n\" x=\"{}\" y=\"{}\" text-anchor=\"end\">m{id}</text>",
+                    "<text class=\"n\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{id}</text>",
                     LEFT - 8,
                     y + tall - 2
                 ));
@@ -156,7 +156,7 @@ impl Picture<'_> {
                 let wide = (self.x(segment.to) - x).max(1);
                 let (begins, ends) = (segment.from.max(from) - from, segment.to - from);
                 self.add(format_args!(
-                    "<rect x=\"{x}\" y=\"{y}\" width=\"{wide}\" height=\"{tall}\" fill=\"{}\"><title>m{id} {}, {} to {}</title></rect>",
+                    "<rect x=\"{x}\" y=\"{y}\" width=\"{wide}\" height=\"{tall}\" fill=\"{}\"><title>{id} {}, {} to {}</title></rect>",
                     look.colour(),
                     look.words(),
                     clock(begins),

@@ -6,6 +6,7 @@ pub mod document;
 mod input;
 mod many;
 mod page;
+mod storms;
 mod versus;
 mod words;
 
@@ -34,7 +35,8 @@ lived beside the limits, the calls it made, and a picture: machines as lines, ti
 Every machine of a pool file begins on the old model. A snapshot brings its machines as they are; where none of them is \
 out of date, the model changes at the start. After every turn laws are checked that share nothing with the planner.
 
-The same input and the same seed give the same bytes.";
+The same input and the same seed give the same bytes. A broken law is a fault of poolkeeper and ends with exit code 3, \
+as does a storm that does not come to rest; a pool that waits for a person is no error.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper simulate web.yaml                          a calm day
@@ -42,6 +44,8 @@ Examples:
   poolkeeper simulate web.yaml --machines 200 --svg web.svg
   poolkeeper simulate web.yaml --faults mild --runs 100 how times, calls and heights are spread
   poolkeeper simulate web.yaml --compare waves,batch:20%,one-by-one
+  poolkeeper simulate --storms 1000                     drawn scenarios, every kind of trouble
+  poolkeeper simulate --storm-seed 42                   one of them, told
   poolkeeper simulate now.json                          from the machines of a snapshot
 
 Faults:
@@ -62,11 +66,11 @@ Faults:
 )]
 pub struct Simulate {
     /// A pool file, a snapshot, or `-` for standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present_any = ["storms", "storm_seed"])]
+    file: Option<PathBuf>,
 
     /// Which pool, where the file has several
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     pool: Option<String>,
 
     /// How many machines, instead of the pool file's count
@@ -82,11 +86,11 @@ pub struct Simulate {
     faults: String,
 
     /// Machines carry nodes with so many pods; they are drained before they go
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=250))]
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=250))]
     pods: Option<u32>,
 
     /// When it begins, for pools with windows and schedules
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = time)]
     start: Option<Time>,
 
     /// Play so many seeds, from --seed on, and summarise them
@@ -104,7 +108,29 @@ pub struct Simulate {
     /// Tell every turn that did anything
     #[arg(long)]
     story: bool,
+
+    /// Instead of a file: draw and play so many storms, and judge them
+    #[arg(long, value_name = "COUNT", conflicts_with_all = NO_FILE, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    storms: Option<u64>,
+
+    /// The first of them
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "SEED",
+        default_value_t = 0,
+        requires = "storms"
+    )]
+    first_seed: u64,
+
+    /// Play one storm again, and tell its story
+    #[arg(long, hide_short_help = true, value_name = "SEED", conflicts_with_all = NO_FILE, conflicts_with = "storms")]
+    storm_seed: Option<u64>,
 }
+
+/// What has no meaning for a storm: its seed says it all.
+const NO_FILE: [&str; 9] =
+    ["file", "pool", "machines", "pods", "start", "runs", "compare", "seed", "faults"];
 
 fn strategy(text: &str) -> Result<Strategy, String> {
     text.parse().map_err(|error: sim::UnknownStrategy| error.to_string())
@@ -117,27 +143,41 @@ fn time(text: &str) -> Result<Time, String> {
 impl Simulate {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
         let json = shell.one_document("simulate")?;
-        let input = Input::read(&self.file, self.pool.as_deref(), shell)?;
+        if let Some(count) = self.storms {
+            let summary = storms::run(self.first_seed, count, shell);
+            let page = || storms::page(&summary, shell.term);
+            let answer = if json { storms::document(&summary).to_string() + "\n" } else { page() };
+            shell.print(&answer)?;
+            return Ok(exit(!summary.is_clean()));
+        }
+        if let Some(seed) = self.storm_seed {
+            let (scenario, outcome) = sim::storm(seed);
+            let drawn = format!("drawn by storm {seed}");
+            return self.show(&scenario, &drawn, &outcome, json, shell);
+        }
+        let file = self.file.as_deref().unwrap_or_else(|| Path::new("-"));
+        let input = Input::read(file, self.pool.as_deref(), shell)?;
+        self.rehearse(&input, json, shell)
+    }
+
+    /// A pool, once, many times, or beside other ways.
+    fn rehearse(&self, input: &Input, json: bool, shell: &mut Shell) -> Result<Exit, Failure> {
         let (faults, profile) = self.profile()?;
         let terms = Terms { machines: self.machines, faults, pods: self.pods, start: self.start };
         input.check(&terms)?;
         if let Some(runs) = self.runs {
-            let many = many::run(&input, &terms, profile, self.seed, runs, shell);
-            if json {
-                shell.line(&many.document().to_string())?;
-            } else {
-                shell.print(&many.page(shell.term))?;
-            }
+            let many = many::run(input, &terms, profile, self.seed, runs, shell);
+            let page = || many.page(shell.term);
+            let answer = if json { many.document().to_string() + "\n" } else { page() };
+            shell.print(&answer)?;
             return Ok(exit(many.is_broken()));
         }
         let scenario = input.scenario(&terms, self.seed);
         if !self.compare.is_empty() {
             let versus = versus::run(&scenario, profile, &self.compare, shell);
-            if json {
-                shell.line(&versus.document().to_string())?;
-            } else {
-                shell.print(&versus.page(shell.term))?;
-            }
+            let page = || versus.page(shell.term);
+            let answer = if json { versus.document().to_string() + "\n" } else { page() };
+            shell.print(&answer)?;
             return Ok(exit(versus.is_broken()));
         }
         let outcome = sim::run(&scenario);
@@ -162,14 +202,15 @@ impl Simulate {
         json: bool,
         shell: &mut Shell,
     ) -> Result<Exit, Failure> {
+        let story = self.story || self.storm_seed.is_some();
         if let Some(path) = &self.svg {
             write_svg(path, scenario, faults, outcome)?;
         }
         if json {
-            let document = document::one(scenario, faults, outcome, self.story);
+            let document = document::one(scenario, faults, outcome, story);
             shell.line(&document.to_string())?;
         } else {
-            let page = page::page(scenario, faults, outcome, self.story, shell.term);
+            let page = page::page(scenario, faults, outcome, story, shell.term);
             shell.print(&page)?;
             if let Some(path) = &self.svg {
                 shell.print("\n")?;

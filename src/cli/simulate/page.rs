@@ -73,19 +73,22 @@ fn numbers(outcome: &Outcome, limits: Limits) -> Table {
     let rose = if high > ceiling { ", and others alone took the pool above it" } else { "" };
     let high = format!("never more than {high}; the ceiling is {ceiling}{rose}");
     row("live", high, Style::Plain);
-    let turns = format!(
-        "{}; {} more were asked for and came together in these",
-        outcome.turns, outcome.asks_coalesced
-    );
-    row("turns", turns, Style::Plain);
+    let more = match outcome.asks_coalesced {
+        0 => String::new(),
+        more => format!("; {more} more were asked for and came together in these"),
+    };
+    row("turns", format!("{}{more}", outcome.turns), Style::Plain);
     let by_kind: Vec<String> = outcome
         .calls
         .iter()
         .filter(|(_, made)| **made > 0)
         .map(|(call, made)| format!("{} {made}", words::call(*call)))
         .collect();
-    let calls =
-        format!("{} ({}); {} saved", outcome.calls_made(), by_kind.join(", "), outcome.calls_saved);
+    let saved = match outcome.calls_saved {
+        0 => String::new(),
+        saved => format!("; {saved} saved"),
+    };
+    let calls = format!("{} ({}){saved}", outcome.calls_made(), by_kind.join(", "));
     row("calls", calls, Style::Plain);
     if outcome.pod_moves > 0 {
         let most = outcome.most_evictions;

@@ -1,0 +1,80 @@
+//! Storms: scenarios drawn from seeds, many at once, or one of them with its story.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::api::v1::API_VERSION;
+use crate::cli::shell::Shell;
+use crate::cli::table::{Cell, Table, push_line};
+use crate::cli::term::{Progress, Style, Term};
+use crate::cli::text::{plain, wrap};
+use crate::sim::{self, Summary};
+
+/// Failing storms that a page names; there is something to mend long before these are read.
+const NAMED: usize = 20;
+
+pub fn run(first: u64, count: u64, shell: &Shell) -> Summary {
+    let progress = Mutex::new((Progress::new(shell.term), 0));
+    sim::storms(first, count, &|_| {
+        // Storms end in any order; they are counted here.
+        let mut told = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        told.1 += 1;
+        let done = told.1;
+        told.0.show(done, count, "of the storms are over");
+    })
+}
+
+pub fn document(summary: &Summary) -> Value {
+    let failed = |failed: &sim::Failed| json!({"seed": failed.seed, "say": failed.say, "replay": failed.replay()});
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "Storms",
+        "firstSeed": summary.first_seed,
+        "storms": summary.storms,
+        "ends": summary.ends,
+        "turns": summary.turns,
+        "machines": summary.machines,
+        "calls": summary.calls,
+        "crashes": summary.crashes,
+        "failed": summary.failed.iter().map(failed).collect::<Vec<Value>>(),
+    })
+}
+
+pub fn page(summary: &Summary, term: Term) -> String {
+    let mut text = String::new();
+    let last = summary.first_seed.wrapping_add(summary.storms.saturating_sub(1));
+    let title = format!("{} storms, seeds {} to {last}", summary.storms, summary.first_seed);
+    push_line(&mut text, &term.paint(Style::Bold, &title));
+    let played = format!(
+        "{} turns, {} machines, {} calls, {} crashes",
+        summary.turns, summary.machines, summary.calls, summary.crashes
+    );
+    push_line(&mut text, &format!("  {}", term.paint(Style::Dim, &played)));
+    text.push('\n');
+    let mut ends = Table::new(2);
+    for (end, n) in &summary.ends {
+        let end = if end == "None" { "settled, without a rollout" } else { end };
+        ends.row([Cell::new(format!("{n:>7}"), Style::Plain), Cell::new(end, Style::Plain)]);
+    }
+    ends.draw(term, &mut text);
+    text.push('\n');
+    if summary.is_clean() {
+        let say =
+            "every storm was weathered: no law was broken, and all ended or wait for a person";
+        push_line(&mut text, &term.paint(Style::Green, say));
+        return text;
+    }
+    push_line(&mut text, &term.paint(Style::Red, &format!("{} failed", summary.failed.len())));
+    for failed in summary.failed.iter().take(NAMED) {
+        push_line(&mut text, &format!("  {}", failed.replay()));
+        for line in wrap(&plain(&failed.say), term.width.map(|wide| wide.saturating_sub(4))) {
+            push_line(&mut text, &format!("    {}", term.paint(Style::Dim, &line)));
+        }
+    }
+    let more = summary.failed.len().saturating_sub(NAMED);
+    if more > 0 {
+        push_line(&mut text, &format!("  and {more} more; -o json names them all"));
+    }
+    text
+}

@@ -1,0 +1,314 @@
+//! The real planner with one thing wrong about it. Each is without a memory of its own: what is wrong follows from what
+//! it is given.
+
+use poolkeeper::model::action::{Action, Because, ModelWrite, READ_IS_FRESH, Target, Verb};
+use poolkeeper::model::budget::HoldReason;
+use poolkeeper::model::ids::VmId;
+use poolkeeper::model::inventory::SetSeen;
+use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
+use poolkeeper::model::plan::{Input, PlanBug, Planned};
+use poolkeeper::model::policy::{Draft, Policy, Unconfirmed};
+use poolkeeper::model::revision::differs;
+use poolkeeper::model::rollout::{PoolState, Stage};
+use poolkeeper::model::time::Span;
+use poolkeeper::plan::plan;
+
+pub type Planner = fn(&Input<'_>) -> Result<Planned, PlanBug>;
+type Answer = Result<Planned, PlanBug>;
+
+fn delete(machine: &Machine, because: Because, input: &Input<'_>) -> Action {
+    Action::Delete {
+        targets: vec![Target::of(machine, because)],
+        reason: "planted".into(),
+        before: input.set.read_at.plus(READ_IS_FRESH),
+        force: false,
+    }
+}
+
+fn serves(machine: &Machine, input: &Input<'_>) -> bool {
+    machine.is_available(input.policy.rollout.min_ready, input.now)
+}
+
+fn is_old(machine: &Machine, input: &Input<'_>) -> bool {
+    machine.revision.as_ref().is_some_and(|has| differs(has, &input.set.revision))
+}
+
+/// Also delete this machine, and know of it next time.
+fn also(mut planned: Planned, machine: &Machine, because: Because, input: &Input<'_>) -> Planned {
+    let at = input.machines.iter().position(|other| other.key() == machine.key());
+    for report in &mut planned.report.machines {
+        if Some(report.index as usize) == at {
+            report.lifecycle = Lifecycle::Deleting;
+        }
+    }
+    planned.actions.push(delete(machine, because, input));
+    planned
+}
+
+fn targets_mut(action: &mut Action) -> Option<&mut Vec<Target>> {
+    match action {
+        Action::Drain { targets, .. }
+        | Action::Delete { targets, .. }
+        | Action::Restore { targets, .. }
+        | Action::Reimage { targets, .. } => Some(targets),
+        _ => None,
+    }
+}
+
+fn deletes(planned: &mut Planned) -> Option<&mut Vec<Target>> {
+    let mut all = planned.actions.iter_mut().filter(|action| action.verb() == Verb::Delete);
+    all.next().and_then(targets_mut)
+}
+
+/// One more than the floor leaves, in an open rollout.
+pub fn one_too_many(input: &Input<'_>) -> Answer {
+    let planned = plan(input)?;
+    let taken: Vec<Target> = planned.actions.iter().flat_map(Action::targets).cloned().collect();
+    let free = |m: &&Machine| serves(m, input) && !taken.iter().any(|target| target.is(m));
+    let old = input.machines.iter().filter(free).find(|m| is_old(m, input));
+    let rolls = planned.state.rollout.is_some();
+    Ok(match old.filter(|_| rolls) {
+        Some(machine) => also(planned, machine, Because::Outdated, input),
+        None => planned,
+    })
+}
+
+/// The only machine, since the floor is none.
+pub fn the_last(input: &Input<'_>) -> Answer {
+    let planned = plan(input)?;
+    let serving: Vec<&Machine> = input.machines.iter().filter(|m| serves(m, input)).collect();
+    let rolls = planned.state.rollout.is_some();
+    Ok(match serving[..] {
+        [last] if rolls => also(planned, last, Because::Outdated, input),
+        _ => planned,
+    })
+}
+
+fn with_raise(input: &Input<'_>, change: fn(u32, u32) -> u32) -> Answer {
+    let mut planned = plan(input)?;
+    for action in &mut planned.actions {
+        if let Action::Raise { from, to, .. } = action {
+            *to = change(*from, *to);
+        }
+    }
+    Ok(planned)
+}
+
+pub fn too_high(input: &Input<'_>) -> Answer {
+    with_raise(input, |_, to| to + 1)
+}
+
+pub fn lowers(input: &Input<'_>) -> Answer {
+    with_raise(input, |from, _| from - 1)
+}
+
+/// As if the file said one more.
+pub fn other_size(input: &Input<'_>) -> Answer {
+    let policy = with_policy(input, |draft| draft.count += 1);
+    plan(&Input { policy: &policy, ..input.clone() })
+}
+
+fn with_policy(input: &Input<'_>, change: impl FnOnce(&mut Draft)) -> Policy {
+    let mut draft = Draft::clone(input.policy);
+    change(&mut draft);
+    Policy::build(draft).unwrap()
+}
+
+/// The id is right, the machine behind it is another.
+pub fn stale_vm(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    for target in deletes(&mut planned).into_iter().flatten() {
+        target.vm = Some(VmId::new("00000000-0000-0000-0000-000000000000"));
+    }
+    Ok(planned)
+}
+
+/// The one that a person holds goes instead of the one that was chosen.
+pub fn held(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let held = input.machines.iter().find(|m| m.hold().is_some() && serves(m, input));
+    if let (Some(held), Some(targets)) = (held, deletes(&mut planned)) {
+        targets[0] = Target::of(held, Because::Outdated);
+    }
+    Ok(planned)
+}
+
+/// Deletes what it was to drain.
+pub fn undrained(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    for action in &mut planned.actions {
+        if let Action::Drain { targets, reason, before } = action {
+            let (targets, reason, before) = (targets.clone(), reason.clone(), *before);
+            *action = Action::Delete { targets, reason, before, force: false };
+        }
+    }
+    Ok(planned)
+}
+
+/// Asks once more for every delete that is under way.
+pub fn delete_again(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let open = input.open.iter().filter(|e| e.verb() == Verb::Delete && !e.is_ended());
+    let targets: Vec<Target> = open.flat_map(|entry| entry.action.targets()).cloned().collect();
+    let listed = |m: &&Machine| targets.iter().any(|target| target.is(m));
+    if let Some(machine) = input.machines.iter().find(listed) {
+        planned.actions.retain(|action| action.verb() != Verb::Delete);
+        planned.actions.push(delete(machine, Because::Outdated, input));
+    }
+    Ok(planned)
+}
+
+/// Takes what was listed for all there is.
+pub fn cut_listing(input: &Input<'_>) -> Answer {
+    let set = SetSeen { complete: true, ..input.set.clone() };
+    plan(&Input { set: &set, ..input.clone() })
+}
+
+/// What was decided may be sent for a long time.
+pub fn old_read(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    for action in &mut planned.actions {
+        if let Action::Drain { before, .. } | Action::Delete { before, .. } = action {
+            *before = before.plus(Span::minutes(10));
+        }
+    }
+    Ok(planned)
+}
+
+/// The newest that serves goes instead of the one that was chosen.
+pub fn newest_first(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let new = |m: &&Machine| serves(m, input) && !is_old(m, input);
+    let newest = input.machines.iter().filter(new).max_by_key(|m| m.created);
+    let rolls = planned.state.rollout.is_some();
+    if let (Some(newest), Some(targets), true) = (newest, deletes(&mut planned), rolls) {
+        targets[0] = Target::of(newest, Because::Surplus);
+    }
+    Ok(planned)
+}
+
+/// Says nothing about why nothing is done.
+pub fn silent(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    planned.report.holds.clear();
+    Ok(planned)
+}
+
+/// At rest it makes one more machine, to delete it again.
+pub fn round_and_round(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let desired = input.policy.count;
+    let all_serve = input.machines.iter().all(|m| serves(m, input));
+    if !planned.actions.is_empty() || !all_serve {
+        return Ok(planned);
+    }
+    let listed = input.machines.len() as u32;
+    if listed == desired && input.set.capacity == desired {
+        planned.actions.push(Action::Raise {
+            from: desired,
+            to: desired + 1,
+            drift: false,
+            reason: "planted".into(),
+            expect: poolkeeper::model::action::Expect {
+                etag: input.set.etag.clone(),
+                capacity: input.set.capacity,
+                revision: input.set.revision.clone(),
+                before: input.set.read_at.plus(READ_IS_FRESH),
+            },
+        });
+    } else if listed > desired
+        && let Some(newest) = input.machines.iter().max_by_key(|m| m.created)
+    {
+        planned = also(planned, newest, Because::Surplus, input);
+    }
+    Ok(planned)
+}
+
+/// Remembers when it last looked.
+pub fn restless(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    planned.state.scheduled = Some(input.now);
+    Ok(planned)
+}
+
+/// Takes a machine back into service that is in service.
+pub fn takes_back(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let ready = |m: &&Machine| m.condition == Condition::Ready && serves(m, input);
+    if let Some(machine) = input.machines.iter().find(ready).filter(|_| planned.actions.is_empty())
+    {
+        planned.actions.push(Action::Restore {
+            targets: vec![Target::of(machine, Because::Outdated)],
+            reason: "planted".into(),
+            before: input.set.read_at.plus(READ_IS_FRESH),
+        });
+    }
+    Ok(planned)
+}
+
+/// Holds that name nobody.
+pub fn tells_nothing(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    for hold in &mut planned.report.holds {
+        hold.blockers.clear();
+    }
+    Ok(planned)
+}
+
+/// The model is left as the rollout wrote it, and nobody is told.
+pub fn leaves_model(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    planned
+        .actions
+        .retain(|action| !matches!(action, Action::UpdateModel { why: ModelWrite::PutBack, .. }));
+    if let Some(state) = input.state {
+        planned.state.model.writing.clone_from(&state.model.writing);
+    }
+    planned.report.holds.retain(|hold| {
+        !matches!(
+            hold.reason,
+            HoldReason::RestoreModel | HoldReason::WaitingForModel | HoldReason::ModelUnproven
+        )
+    });
+    Ok(planned)
+}
+
+fn with_state(input: &Input<'_>, change: impl FnOnce(&mut PoolState)) -> Answer {
+    let mut state = input.state.cloned().unwrap_or_default();
+    change(&mut state);
+    let state = input.state.map(|_| &state);
+    plan(&Input { state, ..input.clone() })
+}
+
+/// Goes on as if nobody had paused.
+pub fn forgets_pause(input: &Input<'_>) -> Answer {
+    with_state(input, |state| {
+        if let Some(rollout) = &mut state.rollout {
+            rollout.stage = Stage::Going;
+        }
+    })
+}
+
+/// Takes every checkpoint that is reached for approved.
+pub fn passes(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    if let Some(rollout) = planned.state.rollout.as_mut().filter(|r| r.soaking.is_some()) {
+        rollout.passed += 1;
+    }
+    Ok(planned)
+}
+
+/// Takes the cloud's flag for what the machine says of itself.
+pub fn believes_flag(input: &Input<'_>) -> Answer {
+    let mut machines = input.machines.to_vec();
+    for machine in &mut machines {
+        machine.evidence = Evidence::Model;
+    }
+    plan(&Input { machines: &machines, ..input.clone() })
+}
+
+/// Takes every fall for confirmed.
+pub fn unbraked(input: &Input<'_>) -> Answer {
+    let policy = with_policy(input, |draft| draft.unconfirmed = Unconfirmed::Allow);
+    plan(&Input { policy: &policy, ..input.clone() })
+}

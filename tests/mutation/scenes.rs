@@ -1,0 +1,151 @@
+//! The rehearsals in which faults are planted.
+
+use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy, Unconfirmed};
+use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::time::Span;
+use poolkeeper::sim::{self, ClusterSpec, Cut, Scenario, Wish};
+use poolkeeper::world::{Deed, Faults, ModelPatch, SetSpec};
+
+fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Scenario {
+    let mut draft = sim::draft("web", count);
+    draft.rollout.max_surge = Quantity::of(surge);
+    draft.rollout.max_unavailable = Quantity::of(down);
+    change(&mut draft);
+    let policy = Policy::build(draft).unwrap();
+    let set = SetSpec::new("web", count, sim::OLD_IMAGE);
+    Scenario::plain(policy, 7, set)
+}
+
+fn new_image(scenario: &mut Scenario) {
+    let patch = ModelPatch::image(sim::NEW_IMAGE);
+    scenario.deeds.push((Span::minutes(1), Deed::PatchModel(patch)));
+}
+
+/// Five machines get a new image, one by one.
+pub fn rollout() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |_| {});
+    new_image(&mut scenario);
+    scenario
+}
+
+/// Six machines, of which three may be missing, or two more be there.
+pub fn loose() -> Scenario {
+    let mut scenario = pool(6, 2, 3, |_| {});
+    new_image(&mut scenario);
+    scenario
+}
+
+/// One machine, which may be missing or doubled.
+pub fn single() -> Scenario {
+    let mut scenario = pool(1, 1, 1, |_| {});
+    new_image(&mut scenario);
+    scenario
+}
+
+/// The pool file asks for three more.
+pub fn growth() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |_| {});
+    scenario.wishes.push((Span::minutes(1), Wish::Count(8)));
+    scenario
+}
+
+/// A rollout of machines with nodes.
+pub fn nodes() -> Scenario {
+    let mut scenario = rollout();
+    scenario.cluster = Some(ClusterSpec::default());
+    scenario
+}
+
+/// A rollout in which a person holds one machine.
+pub fn held() -> Scenario {
+    let mut scenario = rollout();
+    scenario.wishes.push((Span::seconds(30), Wish::Hold { nth: 0, held: true }));
+    scenario.wishes.push((Span::hours(3), Wish::Hold { nth: 0, held: false }));
+    scenario
+}
+
+/// A rollout during which listings are cut short now and then.
+pub fn cut() -> Scenario {
+    let mut scenario = rollout();
+    scenario.settings.page_size = 2;
+    scenario.faults = Faults { cut_list: 0.3, ..Faults::default() };
+    scenario.calm_after = Span::hours(1);
+    scenario
+}
+
+/// A rollout that is paused in its middle.
+pub fn paused() -> Scenario {
+    let mut scenario = rollout();
+    scenario.wishes.push((Span::minutes(6), Wish::Ask(AskVerb::Pause)));
+    scenario
+}
+
+/// Nothing happens for a long time.
+pub fn at_rest() -> Scenario {
+    // Surplus may leave as fast as it likes: the brake is not what is looked at here.
+    let mut scenario = pool(5, 1, 0, |draft| draft.unconfirmed = Unconfirmed::Allow);
+    scenario.linger = 300;
+    scenario
+}
+
+/// A rollout in which the power goes.
+pub fn crashes() -> Scenario {
+    let mut scenario = rollout();
+    scenario.cuts = vec![Cut::After(9)];
+    scenario
+}
+
+/// Drains are held up for longer than they are waited for.
+pub fn blocked() -> Scenario {
+    let mut scenario = loose();
+    let stubborn = ClusterSpec { blocked: 1.0, blocked_for: 3_600_000, ..ClusterSpec::default() };
+    scenario.cluster = Some(stubborn);
+    scenario.calm_after = Span::hours(2);
+    scenario.faults = Faults { flag_flips: 0.000_1, ..Faults::default() };
+    scenario
+}
+
+/// The image is ours, and its rollout is aborted.
+pub fn aborted() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |draft| {
+        draft.model.image = Some(Image::Exact(sim::OLD_IMAGE.into()));
+    });
+    scenario.wishes = vec![
+        (Span::minutes(1), Wish::Image(sim::NEW_IMAGE.into())),
+        (Span::minutes(8), Wish::Ask(AskVerb::Abort)),
+    ];
+    scenario
+}
+
+/// A person approves after the second machine.
+pub fn checkpoint() -> Scenario {
+    let mut scenario = pool(6, 1, 0, |draft| {
+        draft.rollout.checkpoints = vec![Checkpoint {
+            at: Quantity::of(2),
+            soak: Span::minutes(5),
+            approval: true,
+            gates: Vec::new(),
+        }];
+    });
+    new_image(&mut scenario);
+    scenario.wishes.push((Span::minutes(40), Wish::Ask(AskVerb::Approve)));
+    scenario
+}
+
+/// Machines do not show their model, and the cloud's flag is wrong about all of them for an hour.
+pub fn flag() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |_| {});
+    scenario.adapter.shows_models = false;
+    scenario.faults = Faults { flag_flaps: 1.0, ..Faults::default() };
+    scenario.calm_after = Span::hours(1);
+    scenario
+}
+
+/// The pool file asks for three of ten to go, and nobody confirms it for two hours.
+pub fn falls() -> Scenario {
+    let mut scenario = pool(10, 1, 0, |_| {});
+    scenario.wishes =
+        vec![(Span::minutes(1), Wish::Count(7)), (Span::hours(2), Wish::Ask(AskVerb::Approve))];
+    scenario
+}

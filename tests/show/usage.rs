@@ -1,0 +1,60 @@
+//! Wrong usage and bad input: what is said, and with which exit code.
+
+use super::support::*;
+
+const SEVERAL: &str = "config/pools/careful.yaml";
+const OWNED: &str = "config/pools/batch.yaml";
+
+#[test]
+fn what_cannot_be_rehearsed_is_said_with_the_documented_code() {
+    let bad = written("bad.yaml", "apiVersion: poolkeeper/v1\nkind: Pool\nnam: web\n");
+    let cut = written("cut.json", "{\"kind\": \"Snapshot\", \"machines\": [");
+    let empty = written("empty.yaml", "");
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["simulate"], 2, "<FILE>"),
+        (&["simulate", "no-such-file"], 1, "cannot be read"),
+        (&["simulate", &bad], 2, "bad.yaml:"),
+        (&["simulate", &cut], 2, "cut.json:"),
+        (&["simulate", &empty], 2, "has no pool"),
+        (&["simulate", SMALL, "--faults", "strom"], 2, "storm"),
+        (&["simulate", SMALL, "--machines", "0"], 2, "1..=1000"),
+        (&["simulate", SMALL, "--machines", "1001"], 2, "1..=1000"),
+        (&["simulate", SMALL, "--compare", "tides"], 2, "one-by-one"),
+        (&["simulate", SMALL, "--runs", "0"], 2, "--runs"),
+        (&["simulate", SMALL, "--runs", "2", "--svg", "x.svg"], 2, "--svg"),
+        (&["simulate", SMALL, "--start", "noon"], 2, "--start"),
+        (&["simulate", SMALL, "--svg", "no/such/folder/x.svg"], 1, "cannot be written"),
+        (&["simulate", SMALL, "-o", "ndjson"], 2, "--output json"),
+        (&["simulate", SEVERAL], 2, "careful-cache"),
+        (&["simulate", SEVERAL, "--pool", "wobble"], 4, "careful-cache"),
+        (&["simulate", OWNED], 2, "--machines"),
+        (&["simulate", ROLLING, "--machines", "3"], 2, "brings its machines"),
+        (&["simulate", SMALL, "--storms", "3"], 2, "--storms"),
+        (&["simulate", "--storms", "0"], 2, "--storms"),
+        (&["simulate", "--first-seed", "3"], 2, "--storms"),
+        (&["simulate", "--storm-seed", "3", "--runs", "2"], 2, "--runs"),
+        (&["demo", "now"], 2, "Usage:"),
+        (&["demo", "-o", "ndjson"], 2, "--output json"),
+    ];
+    for (args, code, hint) in cases {
+        let ended = run(args);
+        assert_eq!(ended.code, Some(*code), "{args:?}: {ended:?}");
+        assert!(ended.err.contains(hint), "{args:?} should speak of {hint}: {}", ended.err);
+    }
+}
+
+#[test]
+fn errors_are_documents_where_json_is_asked_for() {
+    let ended = run(&["simulate", "no-such-file", "-o", "json"]);
+    assert_eq!(ended.json()["kind"], "Error");
+    assert_eq!(ended.json()["code"], "unreadable");
+}
+
+#[test]
+fn a_pool_of_several_is_chosen_and_a_size_given() {
+    let page = fine(&["simulate", SEVERAL, "--pool", "careful-cache"]).out;
+    assert!(page.starts_with("careful-cache: 2 machines"), "{page}");
+    let page = fine(&["simulate", OWNED, "--machines", "6", "--start", "2026-03-02T21:30:00Z"]).out;
+    assert!(page.starts_with("batch: 6 machines, floor 1, ceiling 6"), "{page}");
+    assert!(page.contains("succeeded"), "{page}");
+}
