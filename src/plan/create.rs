@@ -317,13 +317,11 @@ fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &
     let replace = if closed { (replace - wish.fill).max(0) } else { replace };
     if wish.fill <= replace || !unproven {
         if wish.replace > wish.fill.max(replace) && is_abandoned(input, memory) {
+            let here = &input.set.revision;
             holds
                 .add(
                     HoldReason::ModelUnproven,
-                    format!(
-                        "replacements would come up on {}, which was given up",
-                        input.set.revision
-                    ),
+                    format!("replacements would come up on {here}, which was given up"),
                 )
                 .number("wanted", wish.replace)
                 .ask("approve");

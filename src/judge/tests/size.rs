@@ -163,7 +163,7 @@ fn machines_raised_for_and_not_seen() {
     let raised = |events: &[(Span, Event)]| three().raise(1).earlier(minutes(5), events).raise(1);
     breaks(&[2], "it goes on", &raised(&accepted(minutes(5))));
     breaks(&[2], "it was not sent yet", &raised(&[]));
-    breaks(&[2], "it ended a moment ago", &raised(&done(Span::seconds(30))));
+    lawful("it ended, and the capacity asks for no more", &raised(&done(Span::seconds(30))));
     lawful("it ended, and nothing came", &raised(&done(minutes(2))));
     lawful("refused for certain", &raised(&refused(Refusal::NoCapacity, Span::seconds(20))));
     breaks(&[2], "in doubt", &raised(&refused(Refusal::Unclear, Span::seconds(20))));
