@@ -244,7 +244,12 @@ fn own_replacements(scene: &Scene, notes: &mut Notes) {
     };
     let taken = scene.keys(young);
     let serves = |look: &Look| look.outdated && look.standing == Standing::Ready && !look.taken();
-    let wanted = scene.tally.on_target + scene.pending <= scene.desired;
+    // One that never served may be failed or still young: in doubt it is there.
+    let there =
+        |look: &&Look| !look.outdated && (look.exists() || look.standing == Standing::Failed);
+    let on_target = scene.looks.iter().filter(there).count();
+    let on_target = i64::try_from(on_target).unwrap_or(i64::MAX);
+    let wanted = on_target.saturating_add(scene.pending) <= scene.desired;
     if !taken.is_empty() && wanted && scene.looks.iter().any(serves) {
         notes.add(6, "takes replacements before they served, while the old serve", taken);
     }
