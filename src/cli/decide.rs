@@ -40,6 +40,7 @@ pub(super) fn decide(snapshot: &SnapshotInput) -> Result<Decision, Failure> {
         set: &snapshot.set,
         machines: &snapshot.machines,
         journal: &snapshot.open,
+        learnt: 0,
         planned: &planned,
         before: snapshot.state.as_ref(),
         facts: &snapshot.facts,

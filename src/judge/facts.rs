@@ -11,7 +11,7 @@ use crate::model::action::{Because, Target, Verb};
 use crate::model::ids::{Key, Revision};
 use crate::model::journal::{Entry, Refusal};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
-use crate::model::policy::{Adopt, Method, Policy};
+use crate::model::policy::{Adopt, Method, Owner, Policy};
 use crate::model::quantity::Quantity;
 use crate::model::revision::differs;
 use crate::model::rollout::{Rollout, Stage};
@@ -113,10 +113,8 @@ pub(super) struct Scene<'a> {
     pub(super) looks: Vec<Look>,
     pub(super) aims: Vec<Aim<'a>>,
     pub(super) tally: Tally,
-    /// Machines raised for and not yet seen, at most.
+    /// Machines raised for and not yet seen.
     pub(super) pending: i64,
-    /// Of them, those that are held against a raise.
-    pub(super) coming: i64,
 }
 
 impl<'a> Scene<'a> {
@@ -126,7 +124,6 @@ impl<'a> Scene<'a> {
         let (surge, unavailable) = budget(case.policy, desired);
         let mut aims = aims(case);
         let names = names(case, &aims, at);
-        let pending = pending::count(case);
         let mut scene = Self {
             case,
             at,
@@ -136,8 +133,7 @@ impl<'a> Scene<'a> {
             looks: Vec::with_capacity(case.machines.len()),
             aims: Vec::new(),
             tally: Tally::default(),
-            pending: pending.most,
-            coming: pending.sure,
+            pending: pending::count(case),
         };
         let mut age = Age::of(case, at);
         for (index, machine) in (0_u32..).zip(case.machines) {
@@ -238,6 +234,8 @@ impl Look {
 fn budget(policy: &Policy, desired: i64) -> (i64, i64) {
     let surge = part(policy.rollout.max_surge, desired, 99);
     let unavailable = part(policy.rollout.max_unavailable, desired, 0).min(desired);
+    // Who owns the size of a set reads our surge as theirs.
+    let surge = if policy.owner == Owner::ScaleSet { surge.min(1) } else { surge };
     if surge == 0 && unavailable == 0 && desired > 0 { (0, 1) } else { (surge, unavailable) }
 }
 
@@ -428,18 +426,16 @@ fn standing(machine: &Machine, found: Found, policy: &Policy, at: Time) -> Stand
     }
 }
 
-/// Ill past its grace. In doubt about one that never served, it has failed: nothing is lost with it.
+/// Ill past its grace, or never up in time.
 fn failed(machine: &Machine, policy: &Policy, at: Time) -> bool {
     let lasted = at.since(machine.since);
+    let deadline = policy.rollout.readiness_deadline;
     let ill = match machine.condition {
-        Condition::Failed => !machine.ever_available || lasted >= policy.repair.after,
-        Condition::Unready | Condition::Stopped => lasted >= policy.repair.after,
-        Condition::Provisioning => lasted >= policy.rollout.readiness_deadline,
+        Condition::Failed | Condition::Unready | Condition::Stopped => lasted >= policy.repair.after,
+        Condition::Provisioning => lasted >= deadline,
         _ => false,
     };
-    let born = machine.created.min(machine.first_seen).min(machine.imaged);
-    let late = at.since(born) >= policy.rollout.readiness_deadline;
-    ill || (late && !machine.ever_available)
+    ill || (!machine.ever_available && at.since(machine.imaged) >= deadline)
 }
 
 impl Tally {

@@ -56,7 +56,7 @@ pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
     };
     notes.about(11, "replaces machines though the gate is closed", scene.keys(outside));
     let tally = &scene.tally;
-    let (raised, lacking) = (scene.raised(), scene.desired - tally.exist - scene.coming);
+    let (raised, lacking) = (scene.raised(), scene.desired - tally.exist - scene.pending);
     let allowed = lacking.max(0) + tally.named;
     if raised > allowed {
         let say = format!("raises by {raised} though the gate is closed and {allowed} lack");
@@ -126,7 +126,7 @@ pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
     let Some(ahead) = ahead.filter(|_| governed(rollout)) else { return };
     let limit = reached_at(ahead, rollout);
     let tally = &scene.tally;
-    let current = tally.current + scene.coming;
+    let current = tally.current + scene.pending;
     let holes = scene.desired - tally.outdated_left;
     let allowed = limit.max(current).max(holes) + tally.named;
     let raised = scene.raised();

@@ -64,6 +64,8 @@ pub struct Case<'a> {
     pub machines: &'a [Machine],
     /// Entries not ended, and those that ended within a day.
     pub journal: &'a [Entry],
+    /// So many of them, the first, were seen ended by an earlier plan: nothing more comes of them.
+    pub learnt: usize,
     pub planned: &'a Planned,
     /// The memory the plan was given; what it answered is in `planned`.
     pub before: Option<&'a PoolState>,

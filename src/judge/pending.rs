@@ -6,7 +6,7 @@ use super::Case;
 use crate::model::action::{Action, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal};
-use crate::model::machine::{Condition, Machine};
+use crate::model::machine::Machine;
 use crate::model::time::{Span, Time};
 
 /// A complete read begun this long after a raise ended shows all of its machines that will ever come.
@@ -16,24 +16,15 @@ const SETTLES_AFTER: Span = Span::seconds(60);
 struct Raise {
     written: Time,
     left: i64,
-    /// It ended before the read began: what it still brings is within the capacity that was read.
-    read_since: bool,
-}
-
-/// How many may still come, at most, and how many of them the capacity that was read has room for.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pending {
-    pub most: i64,
-    /// Held against a raise.
-    pub sure: i64,
 }
 
 /// The sum over raises not settled of what they asked for, less the machines first seen since: each is put down to the
 /// oldest raise that could have borne it. What was seen by the very read that a raise rests on is none of its own.
-pub(super) fn count(case: &Case) -> Pending {
-    let mut raises: Vec<Raise> = case.journal.iter().filter_map(|e| raise(e, case)).collect();
+pub(super) fn count(case: &Case) -> i64 {
+    let shown = case.journal.get(case.learnt..).unwrap_or_default();
+    let mut raises: Vec<Raise> = shown.iter().filter_map(|entry| raise(entry, case)).collect();
     if raises.is_empty() {
-        return Pending::default();
+        return 0;
     }
     raises.sort_by_key(|raise| raise.written);
     let oldest = raises.first().map_or(case.now, |raise| raise.written);
@@ -53,21 +44,7 @@ pub(super) fn count(case: &Case) -> Pending {
             break;
         }
     }
-    let left = |read_since: bool| -> i64 {
-        let raises = raises.iter().filter(|raise| raise.read_since == read_since);
-        raises.map(|raise| raise.left.max(0)).sum()
-    };
-    let (open, ended) = (left(false), left(true));
-    Pending { most: open + ended, sure: open + ended.min(lacking(case)) }
-}
-
-/// How many more the capacity asks for than are listed. Others may have lowered it, and taken what we raised for, before
-/// any read of ours showed it.
-fn lacking(case: &Case) -> i64 {
-    let stays =
-        |machine: &&Machine| machine.missed == 0 && machine.condition != Condition::Deleting;
-    let listed = case.machines.iter().filter(stays).count();
-    (i64::from(case.set.capacity) - i64::try_from(listed).unwrap_or(i64::MAX)).max(0)
+    raises.iter().map(|raise| raise.left.max(0)).sum()
 }
 
 /// Births of machines that we deleted and that have left the list: they came, or we could not have named them.
@@ -95,9 +72,7 @@ fn raise(entry: &Entry, case: &Case) -> Option<Raise> {
         Phase::Ended { at, .. } => case.set.complete && case.set.read_at >= at.plus(SETTLES_AFTER),
         _ => false,
     };
-    let ended = matches!(entry.phase, Phase::Ended { at, .. } if case.set.read_at > at);
-    let read_since = ended && case.set.complete;
-    (!settled).then_some(Raise { written: entry.written, left, read_since })
+    (!settled).then_some(Raise { written: entry.written, left })
 }
 
 /// Refused for certain, or never sent.

@@ -107,7 +107,7 @@ pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
             notes.add(2, say, Vec::new());
         }
         let (from, to) = (i64::from(set.capacity), i64::from(*to));
-        let lives = tally.live + scene.coming;
+        let lives = tally.live + scene.pending;
         if to <= from {
             lowered(scene, to, *drift, notes);
         } else if lives + (to - from) > ceiling {

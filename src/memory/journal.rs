@@ -55,6 +55,11 @@ impl Journal {
         &self.entries
     }
 
+    /// How many of all come first that were shown ended already, and are shown to plans no more.
+    pub const fn learnt(&self) -> usize {
+        self.dropped
+    }
+
     pub fn find(&self, id: &EntryId) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| &entry.id == id)
     }

@@ -3,7 +3,7 @@
 use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::inventory::{Native, Orchestration};
-use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::journal::{Entry, Outcome, Refusal, Refused};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
@@ -22,6 +22,10 @@ use super::numbers::Count;
 const NO_CAPACITY: (Span, Span) = (Span::minutes(5), Span::minutes(60));
 const BRIEF: (Span, Span) = (Span::seconds(15), Span::minutes(5));
 const BY_PERSON: (Span, Span) = (Span::minutes(5), Span::minutes(30));
+
+/// For so long after one was ended by a newer request, a delete goes on alone.
+// 1 h: sets that pre-empt do so for every request; a try an hour finds out when that has changed.
+const ALONE_FOR: Span = Span::hours(1);
 
 /// Back-offs remembered.
 // 16: a region has three zones; each may be refused for a handful of reasons.
@@ -51,6 +55,7 @@ pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Coun
     let mut raises: Vec<&Entry> =
         input.open.iter().filter(|entry| entry.verb() == Verb::Raise).collect();
     raises.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
+    learn_preemption(input, memory);
     for entry in raises {
         match entry.outcome() {
             // Overtaken by a newer request, often our own delete: no word of the cloud against it.
@@ -87,6 +92,34 @@ pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Coun
             _ => {}
         }
     }
+}
+
+/// A delete that the cloud ended for a newer request may be taken back by it, and the same would happen again.
+fn learn_preemption(input: &Input, memory: &mut PoolState) {
+    let ended = |refused: &Refused| refused.refusal == Refusal::Preempted && refused.code.is_some();
+    for entry in input.open.iter().filter(|entry| entry.verb() == Verb::Delete) {
+        match entry.outcome() {
+            Some((at, Outcome::Refused(refused))) if ended(refused) => {
+                memory.preempted = memory.preempted.max(Some(at));
+            }
+            Some((at, Outcome::Mixed(each)))
+                if each.iter().any(|(_, refused)| refused.as_ref().is_some_and(ended)) =>
+            {
+                memory.preempted = memory.preempted.max(Some(at));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A delete of ours goes on and is to be let alone: lately a newer request ended one.
+pub(super) fn lets_deletes_end(input: &Input, memory: &PoolState) -> bool {
+    let lately = memory.preempted.is_some_and(|at| input.now.since(at) < ALONE_FOR);
+    let goes_on = |entry: &Entry| {
+        let sent = entry.verb() == Verb::Delete && !entry.is_ended();
+        sent && input.now.since(entry.written) < input.policy.deletion.deadline
+    };
+    lately && input.open.iter().any(goes_on)
 }
 
 fn backoff_of(refusal: Refusal) -> (Span, Span) {
@@ -252,6 +285,15 @@ fn allowed(
         hold_refused(back_off, holds);
         return 0;
     }
+    if lets_deletes_end(input, memory) {
+        holds
+            .add(
+                HoldReason::Leaving,
+                "a delete goes on, and the cloud lately ended one for a newer request; it goes on alone",
+            )
+            .number("leaving", count.leaving);
+        return 0;
+    }
     // Who is made now would still come up on the model that is being left; the hold says what is waited for.
     if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
         return 0;
@@ -314,7 +356,7 @@ fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &
     let unproven = is_unproven(input, memory);
     // Behind a closed gate only what was named is replaced: all else is growth, or makes up for a loss.
     let closed = unproven && !wish.open;
-    let replace = if closed { (replace - wish.fill).max(0) } else { replace };
+    let replace = if closed { (replace - wish.fill.max(0)).max(0) } else { replace };
     if wish.fill <= replace || !unproven {
         if wish.replace > wish.fill.max(replace) && is_abandoned(input, memory) {
             let here = &input.set.revision;

@@ -1,12 +1,14 @@
 //! The holds that name machines: those that may not leave, those that wait, those that are under way.
 
 use crate::model::budget::HoldReason;
+use crate::model::machine::Condition;
 
 use super::Desk;
 use super::course::Barrier;
 use super::reasons::{SOON, about};
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
+use super::send::restores;
 
 pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
     let leaving = removals.picked.iter().filter(|(at, _)| desk.rows[*at].group == Group::Failed);
@@ -77,7 +79,12 @@ fn about_unseen(desk: &mut Desk) {
         let say = format!("{unknown} of {desired} machines cannot be seen; nothing is removed");
         desk.holds.add(HoldReason::HealthBlind, say).number("unknown", unknown);
     } else {
-        let unseen = |row: &Row| row.group == Group::Unknown;
+        let input = desk.input;
+        // One that would come back is waited for as well, and nothing is created in its place.
+        let unseen = |row: &Row| {
+            let dark = row.machine(input).condition == Condition::Unknown;
+            row.group == Group::Unknown || (dark && restores(row))
+        };
         let say = |n| machines(n, "not seen and waited for");
         about(desk, HoldReason::ListingIncomplete, unseen, say, None);
     }

@@ -285,7 +285,7 @@ impl Desk<'_, '_> {
 
     fn choose_removals(&mut self, journal: &Journal, first: bool, picture: bool) -> Removals {
         let repair = self.repair_limit();
-        if !picture || self.is_blind() {
+        if !picture || self.is_blind() || create::lets_deletes_end(self.input, &self.memory) {
             return Removals::default();
         }
         let limits = Limits {

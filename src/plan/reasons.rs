@@ -1,5 +1,6 @@
 //! The holds of a turn: for each thing that was wanted and not done, what stands against it.
 
+use crate::model::action::Because;
 use crate::model::budget::HoldReason;
 use crate::model::machine::Machine;
 use crate::model::rollout::{Cause, Ending, Stage};
@@ -141,6 +142,9 @@ fn about_the_gate(desk: &mut Desk) {
 
 /// A wish for the model that waits whatever a rollout does.
 fn about_the_models(desk: &mut Desk) {
+    if desk.memory.rollout.is_none() && desk.memory.model.writing.is_some() {
+        not_shown_yet(desk);
+    }
     if model::waits_for_room(desk.input, &desk.memory) {
         too_many_models(desk);
     }
@@ -161,16 +165,21 @@ fn too_many_models(desk: &mut Desk) {
         .number("most", model::MODELS as i64);
 }
 
+fn not_shown_yet(desk: &mut Desk) {
+    let here = desk.input.set.revision.clone();
+    desk.holds
+        .add(
+            HoldReason::WaitingForModel,
+            format!("the model was written over {here} and no read shows it yet"),
+        )
+        .number("outdated", desk.count.out)
+        .blockers = vec![here.as_str().into()];
+}
+
 fn about_the_model(desk: &mut Desk, cause: Cause) {
     let (here, target) = (desk.input.set.revision.clone(), desk.reference.revision.clone());
     if desk.memory.model.writing.is_some() {
-        desk.holds
-            .add(
-                HoldReason::WaitingForModel,
-                format!("the model was written over {here} and no read shows it yet"),
-            )
-            .number("outdated", desk.count.out)
-            .blockers = vec![here.as_str().into()];
+        not_shown_yet(desk);
     } else if model::is_crowded(desk.input) {
         too_many_models(desk);
     } else {
@@ -292,6 +301,19 @@ fn about_no_rollout(desk: &mut Desk) {
     }
 }
 
+/// More than are wanted, and those that are left may not be touched.
+fn about_kept_surplus(desk: &mut Desk, removals: &Removals) {
+    let c = desk.count;
+    let leave = removals.picked.iter().filter(|(_, because)| *because == Because::Surplus).count();
+    if removals.over <= leave as i64 || c.exist <= c.desired {
+        return;
+    }
+    let desired = c.desired;
+    let kept = |row: &Row| row.is_untouchable() && row.group.exists() && !row.outdated;
+    let say = |n| format!("{n} held or protected, where {desired} machines are wanted");
+    about(desk, HoldReason::Kept, kept, say, Some("release"));
+}
+
 fn about_the_size(desk: &mut Desk, removals: &Removals) {
     let c = desk.count;
     if let Some(fall) = desk.memory.desired.waiting.clone() {
@@ -330,6 +352,7 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
             .number("surplus", removals.over)
             .ask("approve");
     }
+    about_kept_surplus(desk, removals);
     let writers = desired::foreign_writes(desk.input, &desk.memory);
     let pool_owns = desk.input.policy.owner == crate::model::policy::Owner::Pool;
     if writers >= explain::TWO_WRITERS && pool_owns && removals.over > 0 {

@@ -255,14 +255,18 @@ impl Taker<'_, '_> {
     }
 
     fn surplus(&mut self) {
-        let mut over = self.too_many().min(self.limits.surplus);
+        let bound = self.bound();
+        let mut over = self.too_many(bound).min(self.limits.surplus);
         let first: &[(Group, Side)] = if self.limits.in_place { &BUFFER_FIRST } else { &[] };
         for (group, side) in first.iter().chain(&SURPLUS_ORDER) {
             let young_replacement = (*group, *side) == (Group::Young, Side::OnTarget);
+            // A failed one that may not leave is no reason for one that exists to go in its place.
+            let most =
+                if *group == Group::Failed { over } else { over.min(self.existing_too_many(bound)) };
             let most = if young_replacement && !self.limits.in_place {
-                self.young_too_many().min(over)
+                self.young_too_many().min(most)
             } else {
-                over
+                most
             };
             let of = |row: &Row| row.group == *group && side.has(row);
             let because = if *side == Side::Named { Because::Named } else { Because::Surplus };
@@ -272,17 +276,33 @@ impl Taker<'_, '_> {
         }
     }
 
-    /// How many there are above what the pool may have, before any limit.
-    fn too_many(&mut self) -> i64 {
+    /// How many exist above what the pool may have, as things stand after each pick.
+    fn existing_too_many(&self, bound: i64) -> i64 {
+        let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
+        self.count.exist - gone - bound
+    }
+
+    /// What is drained to be updated may yet go another way: it is not counted on before its update.
+    fn drained_to_update(&self) -> i64 {
+        let drained = |row: &&Row| row.group == Group::Updating && row.doing != Doing::Nothing;
+        (self.rows.iter().filter(drained).count() + self.out.updated.len()) as i64
+    }
+
+    /// Surge is no surplus while something is left to replace.
+    fn bound(&self) -> i64 {
         let c = self.count;
+        if self.limits.in_place {
+            return c.desired + self.limits.buffer;
+        }
         let left = c.out + c.named
             - self.rows_taken(|row| row.group.exists() && (row.named || replaceable(row)));
-        let bound = if self.limits.rolling && left > 0 { c.ceiling } else { c.desired };
-        let bound = if self.limits.in_place { c.desired + self.limits.buffer } else { bound };
-        // What is drained to be updated may yet go another way: it is not counted on before its update.
-        let drained = |row: &&Row| row.group == Group::Updating && row.doing != Doing::Nothing;
-        let drained = self.rows.iter().filter(drained).count() + self.out.updated.len();
-        let removed = (self.out.picked.len() + drained) as i64;
+        if self.limits.rolling && left > 0 { c.ceiling } else { c.desired }
+    }
+
+    /// How many there are above what the pool may have, before any limit.
+    fn too_many(&mut self, bound: i64) -> i64 {
+        let c = self.count;
+        let removed = self.out.picked.len() as i64 + self.drained_to_update();
         let capacity = i64::from(self.input.set.capacity);
         self.out.over =
             (c.exist + c.failed - removed - bound).min(capacity - removed - bound).max(0);

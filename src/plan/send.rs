@@ -7,6 +7,7 @@ use crate::model::policy::Method;
 
 use super::Desk;
 use super::course::Closed;
+use super::create;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row, is};
 
@@ -57,10 +58,11 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent 
         for row in &removals.updated {
             update(desk, &mut batches, *row);
         }
+        let alone = create::lets_deletes_end(desk.input, &desk.memory);
         for at in 0..desk.rows.len() {
-            go_on(desk, &mut batches, at);
+            go_on(desk, &mut batches, at, alone);
         }
-        if batches.delete.is_empty() {
+        if batches.delete.is_empty() && !alone {
             ask_once_more(desk, &mut batches);
         }
     }
@@ -92,7 +94,7 @@ fn ask_once_more(desk: &Desk, batches: &mut Batches) {
         });
         let stuck = row.doing == Doing::CloudDeletes && row.overdue && !row.written_off;
         if stuck && !row.unlisted && machine.lifecycle == Lifecycle::Deleting && !asked {
-            put(desk, &mut batches.delete, at, row.because.unwrap_or(Because::Surplus));
+            put(desk, &mut batches.delete, at, row.because.unwrap_or(Because::Failed));
             batches.moved.push((at, Lifecycle::Deleting, Why::StuckDelete));
             batches.again = true;
         }
@@ -136,7 +138,7 @@ fn update(desk: &Desk, batches: &mut Batches, at: usize) {
 }
 
 /// The next step of what is under way, if it is still wanted.
-fn go_on(desk: &Desk, batches: &mut Batches, at: usize) {
+fn go_on(desk: &Desk, batches: &mut Batches, at: usize, alone: bool) {
     let row = &desk.rows[at];
     // What the listing lacks is most likely gone; nothing is asked of it.
     if desk.rows[at].unlisted {
@@ -168,6 +170,10 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize) {
     let woke = machine.needs_drain() && machine.since > machine.lifecycle_since;
     let stands = |because: &Because| !woke || *because == Because::Failed;
     let Some(because) = wanted.filter(stands) else { return take_back(desk, batches, at) };
+    // Another delete goes on and is let alone.
+    if alone {
+        return;
+    }
     let in_place = desk.input.policy.rollout.method == Method::Reimage;
     if in_place && because == Because::Outdated {
         put(desk, &mut batches.reimage, at, because);
@@ -230,7 +236,11 @@ fn actions(desk: &Desk, batches: &mut Batches) -> Vec<Action> {
     }
     let delete = std::mem::take(&mut batches.delete);
     if !delete.is_empty() {
-        let reason = delete_reason(&delete).into();
+        let reason = if batches.again {
+            format!("{} stuck in deletion are asked to go once more", delete.len()).into()
+        } else {
+            delete_reason(&delete).into()
+        };
         let force = batches.again && desk.input.policy.deletion.force;
         actions.push(Action::Delete { targets: delete, reason, before, force });
     }

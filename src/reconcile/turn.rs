@@ -237,10 +237,18 @@ impl<W: World> Turn<'_, W> {
                 return Verdict { planned: None, notes: Vec::new(), frozen: Some(hold) };
             }
         };
-        let journal = self.book.journal.all();
-        let planned_case =
-            Case { now, policy, set, machines, journal, planned: &planned, before: state, facts };
-        let notes = self.world.decide().judge(&planned_case);
+        let case = Case {
+            now,
+            policy,
+            set,
+            machines,
+            journal: self.book.journal.all(),
+            learnt: self.book.journal.learnt(),
+            planned: &planned,
+            before: state,
+            facts,
+        };
+        let notes = self.world.decide().judge(&case);
         let hold = notes.first().map(|note| Hold {
             blockers: note.machines.iter().map(|key| key.as_str().into()).collect(),
             ..frozen(Some(note.law), note.say.to_string(), now)

@@ -372,6 +372,7 @@ impl<'a> Run<'a> {
             set: &decision.set,
             machines: &decision.machines,
             journal: &decision.journal,
+            learnt: decision.learnt,
             planned: &decision.planned,
             before: decision.before.as_ref(),
             facts: &decision.facts,

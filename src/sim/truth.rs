@@ -31,6 +31,7 @@ pub(super) fn judge(
         set: &decision.set,
         machines: &decision.machines,
         journal: &decision.journal,
+            learnt: decision.learnt,
         planned: &decision.planned,
         before: decision.before.as_ref(),
         facts: &decision.facts,

@@ -23,6 +23,7 @@ pub(super) struct Decision {
     pub set: SetSeen,
     pub machines: Vec<Machine>,
     pub journal: Vec<Entry>,
+    pub learnt: usize,
     pub before: Option<PoolState>,
     pub facts: Facts,
     pub planned: Planned,
@@ -83,6 +84,7 @@ impl Decide for Watching {
             set: case.set.clone(),
             machines: case.machines.to_vec(),
             journal: self.journal(case.journal),
+            learnt: case.learnt,
             before: case.before.cloned(),
             facts: case.facts.clone(),
             planned: case.planned.clone(),
@@ -117,6 +119,8 @@ impl Stage {
             .collect();
         shown.sort_unstable();
         let mut all: Vec<Real> = Vec::with_capacity(truth.instances.len());
+        // What the cloud over-provisions goes by itself; which ones it will be, nobody knows before.
+        let mut extras = truth.extras;
         for instance in &truth.instances {
             let listed = shown.binary_search_by_key(&instance.vm, |(vm, ..)| *vm);
             // A delete that came to nothing since is no doing of ours.
@@ -125,13 +129,16 @@ impl Stage {
                 Some((_, serves, _)) => serves.take(),
                 None => instance.is_ready().then(|| Time::from_millis(instance.guest_since)),
             };
+            let extra = listed.is_err() && extras > 0;
+            extras -= u32::from(extra);
             let cordoned = self.cluster.as_ref().is_some_and(|c| c.is_cordoned_by_us(instance.vm));
             all.push(Real {
                 serves,
                 touched: cordoned || self.touched.contains_key(&instance.vm),
                 cordoned,
                 deleting: leaving || instance.provisioning == Provisioning::Deleting,
-                unheard: listed.is_err() && self.is_hidden(instance.vm, instance.created),
+                unheard: extra
+                    || (listed.is_err() && self.is_hidden(instance.vm, instance.created)),
                 key: Key::new(instance.vm.to_string()),
             });
         }

@@ -162,7 +162,7 @@ fn blocked() -> impl Strategy<Value = Blocked> {
 /// Every field of a state, any value in it.
 pub fn state() -> impl Strategy<Value = PoolState> {
     let flags = any::<[bool; 3]>();
-    let times = prop::collection::vec(prop::option::of(time()), 5);
+    let times = prop::collection::vec(prop::option::of(time()), 6);
     let revisions = prop::collection::vec(prop::option::of(revision()), 3);
     let parts = (desired(), model(), prop::option::of(rollout()), prop::option::of(ended()));
     let lists = (some(blocked()), some(back_off()), some((key(), time())), some((key(), time())));
@@ -189,6 +189,7 @@ pub fn state() -> impl Strategy<Value = PoolState> {
             scheduled: times[3],
             blocked: lists.0,
             backoff: lists.1,
+            preempted: times[5],
             tombs: lists.2,
             casualties: lists.3,
             breaker_released: times[4],

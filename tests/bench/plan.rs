@@ -148,6 +148,7 @@ fn ratios(_: &mut Criterion) {
             set: &one.set,
             machines: &one.machines,
             journal: &[],
+            learnt: 0,
             planned: &planned,
             before: Some(&one.state),
             facts: &one.facts,

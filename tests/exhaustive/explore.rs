@@ -125,6 +125,7 @@ impl Case {
             set: &set,
             machines: &machines,
             journal: &[],
+            learnt: 0,
             planned: &planned,
             before: Some(&memory),
             facts: &facts,

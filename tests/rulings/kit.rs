@@ -373,6 +373,7 @@ impl Pool {
             set: &set,
             machines: &self.machines,
             journal: &journal,
+            learnt: self.dropped.len(),
             planned: &planned,
             before: state.as_ref(),
             facts: &self.facts,

@@ -6,7 +6,7 @@ use super::super::Notes;
 use super::super::facts::{Scene, Tally};
 use super::super::removal::writes_to_set;
 use super::super::truth::Truth;
-use crate::model::action::Verb;
+use crate::model::action::{Because, Verb};
 use crate::model::budget::Hold;
 use crate::model::calendar::WindowState;
 use crate::model::ids::{EntryId, Revision};
@@ -108,8 +108,12 @@ fn place(scene: &Scene) -> Place {
         let Rollout { passed, failed_in_a_row, .. } = rollout;
         i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
     });
-    // Draining is another place than deleting.
+    // Draining is another place than deleting, and one that is replaced another than one too many.
+    let surplus = |entry: &Entry| {
+        entry.action.targets().iter().any(|target| target.because == Because::Surplus)
+    };
     let step = |entry: &Entry| match entry.verb() {
+        Verb::Drain if surplus(entry) => 1_000_000_000,
         Verb::Drain => 1,
         Verb::Delete => 1_000,
         _ => 1_000_000,
@@ -156,6 +160,8 @@ struct Same {
     window: WindowState,
     over_age: usize,
     settled: usize,
+    /// Deletions that do not end, and of which people are told.
+    stuck: usize,
     machines: Vec<Machine>,
     open: Vec<EntryId>,
 }
@@ -198,6 +204,10 @@ impl Same {
             let ready = m.condition == Condition::Ready;
             ready && scene.at.since(m.since) >= case.policy.rollout.min_ready
         };
+        let deadline = case.policy.deletion.deadline;
+        let stuck = |m: &&Machine| {
+            m.condition == Condition::Deleting && scene.at.since(m.since) >= deadline
+        };
         let open = case.journal.iter().filter(|entry| !entry.is_ended());
         Self {
             desired: scene.desired,
@@ -207,6 +217,7 @@ impl Same {
             window: case.policy.windows.at(scene.at),
             over_age: case.machines.iter().filter(old).count(),
             settled: case.machines.iter().filter(settled).count(),
+            stuck: case.machines.iter().filter(stuck).count(),
             machines: case.machines.to_vec(),
             open: open.map(|entry| entry.id.clone()).collect(),
         }

@@ -250,6 +250,7 @@ impl Pool {
             set: &set,
             machines: &self.machines,
             journal: &self.journal,
+            learnt: 0,
             planned: &planned,
             before: self.before.as_ref(),
             facts: &self.facts,

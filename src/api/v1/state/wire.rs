@@ -226,6 +226,7 @@ keys! {
             scheduled: Option<Time>,
             blocked: Vec<Blocked>,
             backoff: Vec<BackOff>,
+            preempted: Option<Time>,
             tombs: Vec<(Key, Time)>,
             casualties: Vec<(Key, Time)>,
             breaker_released: Option<Time>,
