@@ -435,7 +435,9 @@ fn failed(machine: &Machine, policy: &Policy, at: Time) -> bool {
         Condition::Provisioning => lasted >= deadline,
         _ => false,
     };
-    ill || (!machine.ever_available && at.since(machine.imaged) >= deadline)
+    // What serves at last is given the time to show it.
+    let never = !machine.ever_available && machine.condition != Condition::Ready;
+    ill || (never && at.since(machine.imaged) >= deadline)
 }
 
 impl Tally {
@@ -454,7 +456,8 @@ impl Tally {
         }
         match look.standing {
             Standing::Gone | Standing::Ghost => return,
-            Standing::Leaving => self.leaving += 1,
+            // Nobody waits for what was written off.
+            Standing::Leaving => self.leaving += i64::from(!off),
             Standing::Gray => self.gray += 1,
             Standing::Unknown => self.unknown += 1,
             Standing::Updating => self.updating += 1,

@@ -88,6 +88,8 @@ reasons! {
     Brake = "brake";
     /// Somebody else changes the capacity of a pool that owns its size.
     TwoWriters = "twoWriters";
+    /// The capacity seems to have been moved by others; it is believed once every read of some minutes has shown it.
+    SizeDoubted = "sizeDoubted";
     /// The set's version does not protect a raise from another writer.
     UnsafeRaise = "unsafeRaise";
     /// Machines are held or protected.

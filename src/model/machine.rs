@@ -85,6 +85,8 @@ pub struct Machine {
     pub condition: Condition,
     /// Since when it has this condition.
     pub since: Time,
+    /// What it was, and since when, before we could not see it any more.
+    pub before_gap: Option<(Condition, Time)>,
     pub ever_available: bool,
     pub lifecycle: Lifecycle,
     pub lifecycle_since: Time,
@@ -111,6 +113,7 @@ impl Machine {
             evidence: Evidence::Model,
             condition,
             since: created,
+            before_gap: None,
             ever_available: condition != Condition::Provisioning,
             lifecycle: Lifecycle::InService,
             lifecycle_since: created,

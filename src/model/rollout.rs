@@ -209,6 +209,12 @@ pub struct Desired {
     pub ledger: Vec<LedgerLine>,
     /// When others changed the capacity.
     pub others: Vec<Time>,
+    /// Since when every read has shown more, or less, than our writes explain: one alone may be an old picture.
+    pub above: Option<Time>,
+    pub below: Option<Time>,
+    /// The capacity last read, and since when it has been that.
+    pub shown: u32,
+    pub shown_since: Option<Time>,
     /// A person confirmed a fall, or ended a rollout: surplus may leave faster than the brake allows for an hour.
     pub confirmed: Option<Time>,
 }

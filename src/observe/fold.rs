@@ -138,6 +138,9 @@ impl<'a> Work<'a> {
 
     fn turn_to(&mut self, machine: &mut Machine, to: Condition, since: Time) {
         let from = std::mem::replace(&mut machine.condition, to);
+        if to == Condition::Unknown {
+            machine.before_gap = Some((from, machine.since));
+        }
         machine.since = since;
         self.tell(machine, Change::Became { from, to });
     }
@@ -167,7 +170,10 @@ impl<'a> Work<'a> {
 
     fn look_at(&mut self, machine: &mut Machine, row: &Instance) -> bool {
         if machine.condition != row.condition {
-            self.turn_to(machine, row.condition, row.since.unwrap_or(self.look.now));
+            // Our blindness is no news of the machine: what it was before, it has been all the while.
+            let before = machine.before_gap.take().filter(|(was, _)| *was == row.condition);
+            let since = before.map_or(self.look.now, |(_, since)| since);
+            self.turn_to(machine, row.condition, row.since.unwrap_or(since));
             return true;
         }
         // The same condition since a later time: it went and came back between two looks.

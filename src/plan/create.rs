@@ -155,11 +155,12 @@ fn no_quota(input: &Input) -> bool {
     quota.is_some_and(|quota| quota.cores_each > 0 && quota.cores_left < quota.cores_each)
 }
 
-/// Machines that the cloud would still bring because the capacity asks for more than lives, with nothing under way.
+/// Machines that the cloud might still bring because the capacity asks for more than lives and is on its way.
 pub(super) fn drift(input: &Input, count: &Count) -> i64 {
-    if count.pending > 0 || input.set.orchestration == Orchestration::Flexible {
+    if input.set.orchestration == Orchestration::Flexible {
         return 0;
     }
+    // What is pending exists already.
     let listed = count.exist + count.failed + count.leaving + count.gray;
     (i64::from(input.set.capacity) - listed).max(0)
 }
@@ -190,7 +191,7 @@ pub(super) fn raise(
     let from = input.set.capacity;
     let mut to = i64::from(from) + create;
     if input.set.orchestration == Orchestration::Uniform {
-        to = to.min(count.ceiling + count.excused);
+        to = to.min(count.ceiling + count.excused - count.unlowered(from));
         if drift > 0 {
             // What the capacity already asks for may come as well: one step at a time, and never over the ceiling.
             to = to.min(i64::from(from) + 1).min(count.ceiling - count.leaving);
@@ -232,9 +233,10 @@ pub(super) fn raise(
 
 fn settle_capacity(input: &Input, count: &Count, drift: i64, holds: &mut Holds) -> Option<Action> {
     let from = input.set.capacity;
-    if drift == 0 || count.leaving > 0 {
+    if drift == 0 || count.leaving + count.pending > 0 {
         holds
-            .add(HoldReason::Drift, "the capacity is settled once nothing is being deleted")
+            .add(HoldReason::Drift, "the capacity is settled once nothing comes or leaves")
+            .number("pending", count.pending)
             .number("leaving", count.leaving);
         return None;
     }
@@ -298,6 +300,23 @@ fn allowed(
     if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
         return 0;
     }
+    // The hold that says so is there whether anything is wished for or not.
+    if !desired::is_trusted(input, memory, journal.pending) {
+        return 0;
+    }
+    let theirs = input.policy.owner == Owner::ScaleSet;
+    let unlowered = count.unlowered(input.set.capacity);
+    let most = wish.ceiling_left - unlowered;
+    if unlowered > 0 && (theirs || most <= 0) {
+        holds
+            .add(
+                HoldReason::Leaving,
+                "the capacity still counts machines that are being deleted; a raise now would bring them back",
+            )
+            .number("capacity", i64::from(input.set.capacity))
+            .number("leaving", count.leaving);
+        return 0;
+    }
     if is_unsafe(input, memory) {
         holds
             .add(
@@ -307,7 +326,7 @@ fn allowed(
             .ask("approve");
         return 0;
     }
-    within_quota(input, pinned(input, memory, count, wish, holds).min(wish.ceiling_left), holds)
+    within_quota(input, pinned(input, memory, count, wish, holds).min(most), holds)
 }
 
 fn hold_refused(back_off: &BackOff, holds: &mut Holds) {

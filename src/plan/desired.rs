@@ -2,10 +2,11 @@
 
 use crate::model::action::{Action, Verb};
 use crate::model::journal::{Entry, Outcome, Phase, Refusal};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{Owner, Unconfirmed};
 use crate::model::rollout::{Fall, LedgerLine, PoolState};
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 /// A fall is measured over this time, so that many small ones add up.
 pub(super) const FALL_WINDOW: Span = Span::hours(1);
@@ -13,6 +14,10 @@ pub(super) const FALL_WINDOW: Span = Span::hours(1);
 /// A read may show the old capacity for this long after a write of ours ended.
 // 60 s: the same time after which a complete listing settles a raise.
 const CAPACITY_LAGS: Span = Span::seconds(60);
+
+/// What is shown by every read for so long is no old picture: then others are believed to have moved the capacity.
+// 2 min: eight looks at the usual pace; the cloud shows an old set or an old number for moments after a write.
+const BELIEVED_AFTER: Span = Span::minutes(2);
 
 /// A capacity change by others is forgotten after this.
 const OTHERS_REMEMBERED: Span = Span::hours(1);
@@ -23,9 +28,10 @@ pub(super) const fn harmless_fall(of: u32) -> u32 {
 }
 
 /// Settle D for this turn.
-pub(super) fn settle(input: &Input, memory: &mut PoolState) {
+pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     if memory.adopted.is_none() {
         memory.desired.explained = input.set.capacity;
+        watch_capacity(input, memory);
         memory.desired.count = match input.policy.owner {
             Owner::Pool => input.policy.count,
             Owner::ScaleSet => input.set.capacity,
@@ -33,8 +39,9 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState) {
         take_ledger(input, memory);
         return;
     }
+    watch_capacity(input, memory);
     take_ledger(input, memory);
-    let moved = foreign_change(input, memory);
+    let moved = foreign_change(input, memory, pending);
     let told = match input.policy.owner {
         Owner::Pool => input.policy.count,
         Owner::ScaleSet => memory.desired.count.saturating_add_signed(moved),
@@ -121,6 +128,8 @@ fn take_ledger(input: &Input, memory: &mut PoolState) {
         }
     }
     let capacity = i64::from(input.set.capacity);
+    let still =
+        desired.shown_since.is_some_and(|since| input.set.read_at.since(since) >= BELIEVED_AFTER);
     let mut explained = i64::from(desired.explained);
     let mut rest: i64 =
         desired.ledger.iter().filter(|l| !l.folded).map(|l| i64::from(l.most)).sum();
@@ -128,10 +137,10 @@ fn take_ledger(input: &Input, memory: &mut PoolState) {
         let listed = input.open.iter().any(|entry| entry.id == line.entry);
         let quiet =
             line.ended.is_some_and(|at| input.set.read_at >= at.plus(CAPACITY_LAGS)) || !listed;
-        if !quiet {
+        // What is not known for certain is read off the capacity, once that stands still.
+        if !quiet || (line.least != line.most && !still) {
             continue;
         }
-        // What could not be known is read off the capacity.
         rest -= i64::from(line.most);
         let seen = capacity - rest - explained;
         explained += seen.clamp(i64::from(line.least), i64::from(line.most));
@@ -141,6 +150,13 @@ fn take_ledger(input: &Input, memory: &mut PoolState) {
     desired
         .ledger
         .retain(|line| !line.folded || input.open.iter().any(|entry| entry.id == line.entry));
+}
+
+fn watch_capacity(input: &Input, memory: &mut PoolState) {
+    let desired = &mut memory.desired;
+    if desired.shown_since.is_none() || desired.shown != input.set.capacity {
+        (desired.shown, desired.shown_since) = (input.set.capacity, Some(input.set.read_at));
+    }
 }
 
 /// The capacity that nobody else's write is needed to explain.
@@ -157,21 +173,52 @@ pub(super) fn explained(memory: &PoolState) -> (u32, u32) {
 }
 
 /// How far the capacity is from what we explain: somebody else moved it by that.
-fn foreign_change(input: &Input, memory: &mut PoolState) -> i32 {
+fn foreign_change(input: &Input, memory: &mut PoolState, pending: u32) -> i32 {
     let (least, most) = explained(memory);
     let seen = input.set.capacity;
-    let moved = if seen > most {
-        (seen - most) as i32
-    } else if seen < least {
-        -((least - seen) as i32)
-    } else {
-        return 0;
-    };
+    let read_at = input.set.read_at;
     let desired = &mut memory.desired;
+    let since = |was: Option<Time>, is: bool| is.then(|| was.unwrap_or(read_at));
+    desired.above = since(desired.above, seen > most);
+    desired.below = since(desired.below, seen < least);
+    let Some(since) = desired.above.or(desired.below) else { return 0 };
+    if read_at.since(since) < BELIEVED_AFTER && !agrees_with_list(input, pending) {
+        return 0;
+    }
+    (desired.above, desired.below) = (None, None);
+    let moved = (i64::from(seen) - i64::from(if seen > most { most } else { least })) as i32;
     desired.explained = desired.explained.saturating_add_signed(moved);
     desired.others.retain(|at| input.now.since(*at) < OTHERS_REMEMBERED);
     desired.others.push(input.set.read_at);
     moved
+}
+
+/// As many are listed as the capacity says: two reads that agree are no old picture.
+fn agrees_with_list(input: &Input, pending: u32) -> bool {
+    let stays = |machine: &&Machine| {
+        let leaves = machine.lifecycle == Lifecycle::Deleting;
+        machine.missed == 0 && machine.condition != Condition::Deleting && !leaves
+    };
+    let listed = input.machines.iter().filter(stays).count() + pending as usize;
+    listed == input.set.capacity as usize
+}
+
+/// The capacity is what our writes make it, those that ended in full, or what is listed.
+pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> bool {
+    let (mut least, mut most) = (i64::from(memory.desired.explained), 0);
+    most += least;
+    for line in memory.desired.ledger.iter().filter(|line| !line.folded) {
+        least += i64::from(line.least);
+        most += i64::from(line.most);
+    }
+    let seen = i64::from(input.set.capacity);
+    let explained = (least..=most).contains(&seen) && !is_doubted(memory);
+    explained || agrees_with_list(input, pending)
+}
+
+/// The capacity is not what our writes can explain, and that is not believed yet.
+const fn is_doubted(memory: &PoolState) -> bool {
+    memory.desired.above.is_some() || memory.desired.below.is_some()
 }
 
 /// How often others changed the capacity within the hour.

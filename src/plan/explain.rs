@@ -88,6 +88,7 @@ pub(super) fn surplus_limit(
     let closed = journal.raise_not_landed
         || count.pending > 0
         || foreign
+        || !desired::is_trusted(input, memory, journal.pending)
         || (first_sight && input.policy.unconfirmed == Unconfirmed::Hold)
         || (!memory.surplus_confirmed && !confirmed)
         || memory.desired.waiting.is_some()

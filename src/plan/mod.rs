@@ -64,7 +64,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     let first_sight = memory.adopted.is_none();
     let journal = Journal::read(input);
     course::follow_model(input, &mut memory);
-    desired::settle(input, &mut memory);
+    desired::settle(input, &mut memory, journal.pending);
     let Asked { mut answers, settle_capacity } = asks::honour(input, &mut memory);
     let (mut rows, zones) = rows::classify(input, &journal, &mut memory);
     course::steer(input, &mut memory, &rows);
@@ -186,9 +186,11 @@ impl Desk<'_, '_> {
             _ => Barrier::None,
         };
         let c = &self.count;
+        let off = |row: &&Row| row.group == Group::Leaving && row.written_off;
+        let leaving = c.leaving - self.rows.iter().filter(off).count() as i64;
         let at_goal = c.out == 0
             && c.named == 0
-            && c.leaving + c.failed + c.young + c.unready + c.updating + c.unknown == 0
+            && leaving + c.failed + c.young + c.unready + c.updating + c.unknown == 0
             && c.pending == 0
             && c.proven >= (c.desired - c.kept).max(0);
         let kept = c.kept.max(0) as u32;

@@ -28,6 +28,10 @@ pub(super) struct Count {
     pub unready: i64,
     pub pending: i64,
     pub live: i64,
+    /// Of those leaving, the ones being deleted.
+    pub deleting: i64,
+    /// Ghosts that are still listed.
+    pub shades: i64,
     /// Listed and left out of `live`; the capacity may still hold their places.
     pub excused: i64,
     pub exist: i64,
@@ -63,6 +67,9 @@ impl Count {
             *c.group(row.group) += 1;
             let gone = row.group == Group::Ghost && row.unlisted;
             let deleted = !all_count && row.is_being_deleted();
+            let deleting = row.is_being_deleted() || row.shown_deleting;
+            c.deleting += i64::from(row.group == Group::Leaving && deleting);
+            c.shades += i64::from(row.group == Group::Ghost && !row.unlisted);
             c.live += i64::from(!(gone || deleted || row.written_off));
             c.excused += i64::from(row.written_off || (deleted && row.shown_deleting));
             c.overdue += i64::from(row.group == Group::Leaving && row.overdue);
@@ -107,6 +114,12 @@ impl Count {
 
     pub const fn pot(&self) -> i64 {
         self.promise - self.floor
+    }
+
+    /// Machines being deleted that the capacity may still count. A raise from such a number brings back as many.
+    pub fn unlowered(&self, capacity: u32) -> i64 {
+        let stay = self.exist + self.failed + self.gray + self.leaving - self.deleting;
+        (i64::from(capacity) - stay).clamp(0, self.deleting + self.shades)
     }
 
     pub const fn fill(&self) -> i64 {

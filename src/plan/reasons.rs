@@ -25,6 +25,7 @@ pub(super) fn collect(desk: &mut Desk, removals: &Removals, journal: &Journal, p
     about_the_models(desk);
     about_the_course(desk);
     about_the_size(desk, removals);
+    about_doubted_size(desk, journal);
     ills::about_machines(desk, removals);
     ills::about_what_is_under_way(desk);
 }
@@ -299,6 +300,23 @@ fn about_no_rollout(desk: &mut Desk) {
             .number("machines", desk.count.out)
             .ask("retry");
     }
+}
+
+fn about_doubted_size(desk: &mut Desk, journal: &Journal) {
+    if desired::is_trusted(desk.input, &desk.memory, journal.pending) {
+        return;
+    }
+    let (seen, soon) = (desk.input.set.capacity, desk.input.now.plus(SOON));
+    let (least, most) = desired::explained(&desk.memory);
+    let ours = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    desk.holds
+        .add(
+            HoldReason::SizeDoubted,
+            format!("the capacity is read as {seen}, and our writes explain {ours}; the next looks tell whether others moved it"),
+        )
+        .number("capacity", i64::from(seen))
+        .number("explained", i64::from(most))
+        .again(soon);
 }
 
 /// More than are wanted, and those that are left may not be touched.

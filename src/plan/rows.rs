@@ -225,7 +225,9 @@ fn group(input: &Input, machine: &Machine, blind: Option<(Time, Time)>) -> Group
     let lasting = ill && now.since(machine.since) >= policy.repair.after;
     let ever = machine.ever_available || available;
     let deadline = policy.rollout.readiness_deadline;
-    let late = !ever && now.since(machine.imaged) >= deadline;
+    // What serves at last, or is seen to after a time of blindness, is given the time to show it.
+    let never = !ever && machine.condition != Condition::Ready;
+    let late = never && now.since(machine.imaged) >= deadline;
     // It served, went down and comes up no more.
     let stuck =
         machine.condition == Condition::Provisioning && now.since(machine.since) >= deadline;

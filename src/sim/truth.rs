@@ -9,7 +9,7 @@ use crate::judge::history::Past;
 use crate::judge::{self, Birth, Case, Note, Real, Sent, Truth};
 use crate::memory::Lease;
 use crate::model::ids::Key;
-use crate::model::machine::{Lifecycle, Machine};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 
 /// Judge one turn; what it sent is taken off the stage.
@@ -36,7 +36,11 @@ pub(super) fn judge(
         before: decision.before.as_ref(),
         facts: &decision.facts,
     };
-    let coming: u32 = calls.iter().map(coming).sum();
+    // What the cloud over-provisions is no doing of ours, and neither is what it makes up for that no read had shown.
+    let asked = births.iter().filter(|birth| birth.of.is_some()).count();
+    let asked = u32::try_from(asked).unwrap_or(u32::MAX);
+    let lacking = calls.iter().map(|call| call.lacking).max().unwrap_or(0);
+    let coming = asked.saturating_sub(lacking.saturating_sub(seen_lacking(decision)));
     let world = with_records(decision);
     let journal = disk.entries();
     let truth = Truth {
@@ -75,6 +79,15 @@ fn sent(call: &Call, lease: &Lease) -> Sent {
     }
 }
 
+/// How many the capacity asked for beyond those that were listed and stay.
+fn seen_lacking(decision: &Decision) -> u32 {
+    let stays = |machine: &&Machine| {
+        machine.missed == 0 && !matches!(machine.condition, Condition::Deleting | Condition::Unknown)
+    };
+    let listed = decision.machines.iter().filter(stays).count();
+    decision.set.capacity.saturating_sub(u32::try_from(listed).unwrap_or(u32::MAX))
+}
+
 /// What is on its way out by our records is out of service already, whatever became of the request.
 fn with_records(decision: &Decision) -> Vec<Real> {
     let out: BTreeSet<Key> = decision
@@ -88,13 +101,6 @@ fn with_records(decision: &Decision) -> Vec<Real> {
         real.touched |= out.contains(&real.key);
     }
     world
-}
-
-/// Where the capacity is shown higher than it is, as while machines are deleted, a raise brings more than its
-/// difference; nobody who reads can know it, so no more than that is held against us.
-fn coming(call: &Call) -> u32 {
-    let born = u32::try_from(call.born.len()).unwrap_or(u32::MAX);
-    born.saturating_sub(call.lacking).min(call.asked)
 }
 
 /// Machines above what was asked for are the cloud's own doing where it over-provisions.

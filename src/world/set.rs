@@ -168,7 +168,9 @@ impl Set {
 
     /// What a delta is counted from.
     pub fn base(&self, switches: &Switches, extras: u32) -> u32 {
-        if switches.drift_repaired { self.counted(extras) } else { self.goal }
+        // A Flexible set with fewer VMs than its number was seen to stay so.
+        let uniform = self.orchestration == Orchestration::Uniform;
+        if switches.drift_repaired && uniform { self.counted(extras) } else { self.goal }
     }
 
     /// VMs that the capacity counts now: a delete may lower it only at its end.

@@ -93,7 +93,7 @@ fn desired() -> impl Strategy<Value = Desired> {
         folded,
     });
     let falls = (prop::option::of(fall()), some(fall()));
-    let rest = (some(line), some(time()), prop::option::of(time()));
+    let rest = (some(line), some(time()), prop::collection::vec(prop::option::of(time()), 4));
     (any::<u32>(), any::<u32>(), falls, rest).prop_map(|(count, explained, falls, rest)| Desired {
         count,
         explained,
@@ -101,7 +101,11 @@ fn desired() -> impl Strategy<Value = Desired> {
         falls: falls.1,
         ledger: rest.0,
         others: rest.1,
-        confirmed: rest.2,
+        above: rest.2[0],
+        below: rest.2[1],
+        shown: explained / 2,
+        shown_since: rest.2[2],
+        confirmed: rest.2[3],
     })
 }
 

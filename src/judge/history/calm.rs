@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::super::Notes;
+use super::super::brake::BRAKE_LOOKS_BACK;
 use super::super::facts::{Scene, Tally};
 use super::super::removal::writes_to_set;
 use super::super::truth::Truth;
-use crate::model::action::{Because, Verb};
+use crate::model::action::{Action, Because, Verb};
 use crate::model::budget::Hold;
 use crate::model::calendar::WindowState;
 use crate::model::ids::{EntryId, Revision};
@@ -109,22 +110,23 @@ fn place(scene: &Scene) -> Place {
         i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
     });
     // Draining is another place than deleting, and one that is replaced another than one too many.
-    let surplus = |entry: &Entry| {
-        entry.action.targets().iter().any(|target| target.because == Because::Surplus)
+    let surplus = |action: &Action| {
+        action.targets().iter().any(|target| target.because == Because::Surplus)
     };
-    let step = |entry: &Entry| match entry.verb() {
-        Verb::Drain if surplus(entry) => 1_000_000_000,
+    let step = |action: &Action| match action.verb() {
+        Verb::Drain if surplus(action) => 1_000_000_000,
         Verb::Drain => 1,
         Verb::Delete => 1_000,
         _ => 1_000_000,
     };
-    let open: i64 = case.journal.iter().filter(|entry| !entry.is_ended()).map(step).sum();
+    let open = case.journal.iter().filter(|entry| !entry.is_ended()).map(|entry| &entry.action);
+    let under_way: i64 = open.chain(&case.planned.actions).map(step).sum();
     let counts = [
         scene.desired,
         i64::from(case.set.capacity),
         scene.pending,
         going,
-        open,
+        under_way,
         // What was set aside is not tried again for long: with one more of them it is another place.
         i64::try_from(state.good.len() + 1_000 * state.blocked.len()).unwrap_or(i64::MAX),
     ];
@@ -135,6 +137,8 @@ fn place(scene: &Scene) -> Place {
 fn allowed(policy: &Policy, scene: &Scene) -> Span {
     let each = policy.rollout.readiness_deadline.plus(policy.deletion.deadline);
     let each = each.plus(policy.repair.after).plus(policy.rollout.min_ready);
+    // Where nobody confirms it, surplus leaves as slowly as one an hour.
+    let each = each.plus(BRAKE_LOOKS_BACK);
     let covered = scene.rollout().map_or(0, |rollout| i64::from(rollout.covered));
     let listed = i64::try_from(scene.looks.len()).unwrap_or(i64::MAX);
     let machines = listed.max(covered).max(scene.desired).saturating_add(1);
@@ -169,7 +173,8 @@ struct Same {
 impl Quiet {
     pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
         let case = truth.case;
-        if !scene.at_goal() {
+        // A person's word is a change.
+        if !scene.at_goal() || !case.planned.report.asks.is_empty() {
             *self = Self::default();
             return;
         }

@@ -172,6 +172,7 @@ fn machine(wire: &wire::Machine<'_>, strings: &mut Strings) -> Machine {
         evidence: or(wire.evidence, Evidence::Model),
         condition,
         since,
+        before_gap: None,
         ever_available: wire.ever_available.unwrap_or(condition != Condition::Provisioning),
         lifecycle: or(wire.lifecycle, Lifecycle::InService),
         lifecycle_since: wire.lifecycle_since.map_or(since, |at| at.0),

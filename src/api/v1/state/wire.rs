@@ -247,6 +247,10 @@ keys! {
             explained: u32,
             ledger: Vec<LedgerLine>,
             others: Vec<Time>,
+            above: Option<Time>,
+            below: Option<Time>,
+            shown: u32,
+            shown_since: Option<Time>,
             confirmed: Option<Time>,
         }
     }
