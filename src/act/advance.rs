@@ -13,6 +13,9 @@ use crate::model::time::{Span, Time};
 // 2 h: creations that hang were seen to end after 40 to 90 minutes.
 const LONGEST_OPERATION: Span = Span::hours(2);
 
+/// A listing may show the set as it was so long ago.
+const LISTS_LAG: Span = Span::minutes(15);
+
 /// The code under which a delete that passed its deadline is reported.
 pub const DELETE_DEADLINE: &str = "DeleteDeadline";
 
@@ -76,7 +79,9 @@ pub fn advance(entry: &Entry, sight: &Sight<'_>, pace: Pace, now: Time) -> Step 
             Step::AskCluster
         }
         Phase::Asking { .. } => Step::Doubt,
-        Phase::Doubtful { at } if sight.tells_about(*at) => Step::Settle(sight.truth(entry)),
+        Phase::Doubtful { at } if sight.tells_about(*at) && !sight.misses(entry) => {
+            Step::Settle(sight.truth(entry))
+        }
         Phase::Doubtful { .. } => Step::Wait(None),
         Phase::Accepted { at, operation } => {
             accepted(entry, *at, operation.as_ref(), sight, pace, now)
@@ -110,7 +115,7 @@ fn accepted(
             return Step::Settle(sight.what_left(targets, &late, false));
         }
         // The listing shows that it goes on: no call is needed to know it.
-        let going = |target| !matches!(sight.shown(target), Shown::There(_));
+        let going = |target| matches!(sight.shown(target), Shown::Leaving | Shown::Gone);
         if seen && targets.iter().all(going) {
             return Step::Wait(Some(at.plus(sight.delete_deadline)));
         }
@@ -118,7 +123,9 @@ fn accepted(
         return Step::Settle(sight.truth(entry));
     }
     match (operation, pace.lost_at) {
-        (Some(_), Some(lost)) if sight.tells_about(lost) => Step::Settle(sight.truth(entry)),
+        (Some(_), Some(lost)) if sight.tells_about(lost) && !sight.misses(entry) => {
+            Step::Settle(sight.truth(entry))
+        }
         (None, _) | (_, Some(_)) => Step::Wait(None),
         (Some(operation), None) => match pace.not_before.filter(|at| *at > now) {
             Some(later) => Step::Wait(Some(later)),
@@ -130,7 +137,10 @@ fn accepted(
 /// What a complete listing shows of a target.
 #[derive(Debug, Clone, Copy)]
 enum Shown<'a> {
+    /// For sure.
     Gone,
+    /// The listing lacks it, and so did too few before it to be sure.
+    Missing,
     /// On its way out.
     Leaving,
     There(&'a Machine),
@@ -150,10 +160,24 @@ impl<'a> Sight<'a> {
         self.machines.iter().skip(from).take_while(born_then).find(|m| target.is(m))
     }
 
+    /// Shown as deleting before, and too old for the list to be a picture from before its birth.
+    fn was_seen_going(&self, machine: &Machine) -> bool {
+        let old = self.set.read_at.since(machine.first_seen) >= LISTS_LAG;
+        machine.condition == Condition::Deleting && old
+    }
+
+    /// Some target of a delete is missing, and whether it is gone is not sure yet.
+    fn misses(&self, entry: &Entry) -> bool {
+        let mut targets = entry.action.targets().iter();
+        let missing = |target: &Target| matches!(self.shown(target), Shown::Missing);
+        entry.verb() == Verb::Delete && targets.any(missing)
+    }
+
     fn shown(&self, target: &Target) -> Shown<'a> {
         match self.find(target) {
             None => Shown::Gone,
-            Some(machine) if machine.missed > 0 => Shown::Gone,
+            Some(machine) if machine.missed > 0 && self.was_seen_going(machine) => Shown::Gone,
+            Some(machine) if machine.missed > 0 => Shown::Missing,
             Some(machine) if machine.condition == Condition::Deleting => Shown::Leaving,
             Some(machine) => Shown::There(machine),
         }
@@ -230,7 +254,7 @@ impl<'a> Sight<'a> {
         leaving_is_done: bool,
     ) -> Outcome {
         self.of_each(targets, |shown| match shown {
-            Shown::Gone => None,
+            Shown::Gone | Shown::Missing => None,
             Shown::Leaving if leaving_is_done => None,
             _ => Some(refused.clone()),
         })

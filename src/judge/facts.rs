@@ -20,7 +20,7 @@ use crate::model::time::Time;
 /// Where a machine stands. First that fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Two complete listings lacked it.
+    /// Its delete succeeded, and a complete listing lacked it.
     Gone,
     /// Its delete succeeded, and rows still show it.
     Ghost,
@@ -405,7 +405,7 @@ fn standing(machine: &Machine, found: Found, policy: &Policy, at: Time) -> Stand
     let settled = machine.condition == Condition::Ready && lasted >= rollout.min_ready;
     if found.has(TOMB) && machine.missed == 0 {
         Standing::Ghost
-    } else if found.has(TOMB) || machine.missed >= 2 {
+    } else if found.has(TOMB) {
         Standing::Gone
     } else if on_its_way || found.has(LEAVING) || machine.condition == Condition::Deleting {
         Standing::Leaving
@@ -431,7 +431,9 @@ fn failed(machine: &Machine, policy: &Policy, at: Time) -> bool {
     let lasted = at.since(machine.since);
     let deadline = policy.rollout.readiness_deadline;
     let ill = match machine.condition {
-        Condition::Failed | Condition::Unready | Condition::Stopped => lasted >= policy.repair.after,
+        Condition::Failed | Condition::Unready | Condition::Stopped => {
+            lasted >= policy.repair.after
+        }
         Condition::Provisioning => lasted >= deadline,
         _ => false,
     };

@@ -235,6 +235,9 @@ pub struct LedgerLine {
 pub struct ModelMemory {
     /// The fingerprint last seen in the set.
     pub seen: Option<Revision>,
+    /// An earlier fingerprint that reads show again, and since when each of them has: one alone may be an old picture.
+    pub again: Option<Revision>,
+    pub again_since: Option<Time>,
     /// The fields people want, as last written: asked again only when they change.
     pub wanted_fields: Option<ModelFields>,
     /// The fields we own as they were for the last good revision.

@@ -1,7 +1,7 @@
 //! Fold one look into the machine records. Pure.
 //!
-//! A record is opened when a row appears, and closed only when the machine is gone for sure: absent from two complete
-//! listings, or from one begun after its delete ended well. Everything else that is not seen is unknown.
+//! A record is opened when a row appears, and closed only when the machine is gone for sure: absent from every complete
+//! listing for a while, and from two at least, or from one begun after its delete ended well. Everything else that is not seen is unknown.
 
 use super::join::{Joined, Met, SEED, hash, join};
 use crate::model::ids::{InstanceId, Key};
@@ -11,6 +11,10 @@ use crate::model::time::{Span, Time};
 
 /// Complete listings that must lack a machine before its record is closed. Lists of the cloud lag and lose rows.
 const ABSENT_IS_GONE: u8 = 2;
+
+/// And for so long.
+// 2 min: a list that lags shows the set as it was minutes ago, but eight of them in a row do not.
+const ABSENT_FOR: Span = Span::minutes(2);
 
 /// A machine of this age that serves has served before.
 // 2 h: creations that hang were seen to end after 40 to 90 minutes.
@@ -196,7 +200,9 @@ impl<'a> Work<'a> {
                 Lifecycle::Deleting => self.tombs.find(machine).is_some_and(|at| set.read_at > at),
                 _ => false,
             };
-            if deleted || machine.missed >= ABSENT_IS_GONE {
+            let unseen = machine.condition == Condition::Unknown
+                && self.look.now.since(machine.since) < ABSENT_FOR;
+            if deleted || (machine.missed >= ABSENT_IS_GONE && !unseen) {
                 let how = if deleted { Closing::Deleted } else { Closing::Vanished };
                 self.tell(machine, Change::Closed(how));
                 return Fate::Gone;

@@ -5,9 +5,12 @@ use crate::model::machine::{Condition, Machine};
 use crate::model::plan::{Input, Verdict};
 use crate::model::policy::{Natives, OnFailure};
 use crate::model::revision::differs;
-use crate::model::rollout::{Cause, Ended, Ending, Move, PoolState, Progress, Rollout, Stage};
+use crate::model::rollout::{
+    Cause, Ended, Ending, Move, PoolState, Progress, Rollout, Stage, Writing,
+};
 use crate::model::time::Time;
 
+use super::desired::BELIEVED_AFTER;
 use super::opening;
 use super::rows::{Group, Reference, Row, is};
 
@@ -55,8 +58,7 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
         return;
     }
     if let Some(writing) = &memory.model.writing
-        && (input.set.model.as_ref().is_some_and(|fields| fields.carries(&writing.fields))
-            || *now_there != writing.over)
+        && shows(input, writing)
     {
         let ours = memory.model.writing.take();
         if let Some(ours) = ours
@@ -72,7 +74,9 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
         return;
     }
     super::model::give_up(input, memory);
-    if memory.model.seen.as_ref() != Some(now_there) {
+    if memory.model.seen.as_ref() == Some(now_there) {
+        (memory.model.again, memory.model.again_since) = (None, None);
+    } else if is_believed(input, memory) {
         memory.model.seen = Some(now_there.clone());
         // Somebody put back what a rollout is going back to: that is no new wish.
         let restored = memory
@@ -83,6 +87,39 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
             want(input, memory);
         }
     }
+}
+
+/// What we wrote is there.
+fn shows(input: &Input, writing: &Writing) -> bool {
+    match &input.set.model {
+        Some(fields) => fields.carries(&writing.fields),
+        None => input.set.revision != writing.over,
+    }
+}
+
+/// An earlier model that is shown again may be an old picture of the set, until every read for a while has shown it.
+fn is_believed(input: &Input, memory: &mut PoolState) -> bool {
+    let now_there = &input.set.revision;
+    let rollout = memory.rollout.as_ref();
+    let went = |r: &Rollout| r.to == *now_there || r.from.as_ref() == Some(now_there);
+    let known = memory.good.contains(now_there)
+        || memory.wanted.as_ref() == Some(now_there)
+        || memory.last.as_ref().is_some_and(|last| last.to == *now_there)
+        || rollout.is_some_and(went);
+    if !known {
+        (memory.model.again, memory.model.again_since) = (None, None);
+        return true;
+    }
+    if memory.model.again.as_ref() != Some(now_there) {
+        memory.model.again = Some(now_there.clone());
+        memory.model.again_since = Some(input.set.read_at);
+    }
+    let since = memory.model.again_since.unwrap_or(input.set.read_at);
+    let believed = input.set.read_at.since(since) >= BELIEVED_AFTER;
+    if believed {
+        (memory.model.again, memory.model.again_since) = (None, None);
+    }
+    believed
 }
 
 fn want(input: &Input, memory: &mut PoolState) {

@@ -17,7 +17,7 @@ const CAPACITY_LAGS: Span = Span::seconds(60);
 
 /// What is shown by every read for so long is no old picture: then others are believed to have moved the capacity.
 // 2 min: eight looks at the usual pace; the cloud shows an old set or an old number for moments after a write.
-const BELIEVED_AFTER: Span = Span::minutes(2);
+pub(super) const BELIEVED_AFTER: Span = Span::minutes(2);
 
 /// A capacity change by others is forgotten after this.
 const OTHERS_REMEMBERED: Span = Span::hours(1);

@@ -68,8 +68,9 @@ impl Count {
             let gone = row.group == Group::Ghost && row.unlisted;
             let deleted = !all_count && row.is_being_deleted();
             let deleting = row.is_being_deleted() || row.shown_deleting;
-            c.deleting += i64::from(row.group == Group::Leaving && deleting);
-            c.shades += i64::from(row.group == Group::Ghost && !row.unlisted);
+            let counts = !row.written_off;
+            c.deleting += i64::from(row.group == Group::Leaving && deleting && counts);
+            c.shades += i64::from(row.group == Group::Ghost && !row.unlisted && counts);
             c.live += i64::from(!(gone || deleted || row.written_off));
             c.excused += i64::from(row.written_off || (deleted && row.shown_deleting));
             c.overdue += i64::from(row.group == Group::Leaving && row.overdue);

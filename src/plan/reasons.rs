@@ -146,6 +146,16 @@ fn about_the_models(desk: &mut Desk) {
     if desk.memory.rollout.is_none() && desk.memory.model.writing.is_some() {
         not_shown_yet(desk);
     }
+    if let Some(again) = desk.memory.model.again.clone() {
+        let soon = desk.input.now.plus(SOON);
+        desk.holds
+            .add(
+                HoldReason::WaitingForModel,
+                format!("the model is read as {again}, an earlier one; the next looks tell whether it was put back"),
+            )
+            .again(soon)
+            .blockers = vec![again.as_str().into()];
+    }
     if model::waits_for_room(desk.input, &desk.memory) {
         too_many_models(desk);
     }
@@ -179,7 +189,9 @@ fn not_shown_yet(desk: &mut Desk) {
 
 fn about_the_model(desk: &mut Desk, cause: Cause) {
     let (here, target) = (desk.input.set.revision.clone(), desk.reference.revision.clone());
-    if desk.memory.model.writing.is_some() {
+    if desk.memory.model.again.is_some() {
+        // Said already.
+    } else if desk.memory.model.writing.is_some() {
         not_shown_yet(desk);
     } else if model::is_crowded(desk.input) {
         too_many_models(desk);

@@ -261,8 +261,11 @@ impl Taker<'_, '_> {
         for (group, side) in first.iter().chain(&SURPLUS_ORDER) {
             let young_replacement = (*group, *side) == (Group::Young, Side::OnTarget);
             // A failed one that may not leave is no reason for one that exists to go in its place.
-            let most =
-                if *group == Group::Failed { over } else { over.min(self.existing_too_many(bound)) };
+            let most = if *group == Group::Failed {
+                over
+            } else {
+                over.min(self.existing_too_many(bound))
+            };
             let most = if young_replacement && !self.limits.in_place {
                 self.young_too_many().min(most)
             } else {

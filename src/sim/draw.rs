@@ -14,8 +14,8 @@ use crate::model::policy::{
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;
 use crate::world::{
-    Autoscale, CapacityFalls, EvictionPolicy, HOUR, MINUTE, Native, Orchestration, Priority,
-    RepairAction, Repairs, Rolling, SECOND, SetSpec, Settings, Switches, UpgradeMode,
+    Autoscale, EvictionPolicy, HOUR, MINUTE, Native, Orchestration, Priority, RepairAction,
+    Repairs, Rolling, SECOND, SetSpec, Settings, Switches, UpgradeMode,
 };
 
 /// The scenario of a storm.
@@ -42,11 +42,6 @@ pub fn drawn(seed: u64) -> Scenario {
         cuts: cuts(&mut dice.branch("cuts")),
         linger: if dice.branch("linger").chance(0.1) { 105 } else { 0 },
     };
-    let switches = &mut scenario.settings.switches;
-    if switches.capacity_falls == CapacityFalls::ShownLate {
-        // Where the capacity is shown late, a raise brings more than its difference, and nobody who only reads can know.
-        switches.capacity_falls = CapacityFalls::AtAccept;
-    }
     if scenario.policy.rollout.method == Method::Reimage {
         // Where the cloud brings no image in place, that method has nothing to do.
         scenario.settings.switches.upgrade_swaps_disk = true;

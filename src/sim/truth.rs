@@ -31,7 +31,7 @@ pub(super) fn judge(
         set: &decision.set,
         machines: &decision.machines,
         journal: &decision.journal,
-            learnt: decision.learnt,
+        learnt: decision.learnt,
         planned: &decision.planned,
         before: decision.before.as_ref(),
         facts: &decision.facts,
@@ -82,7 +82,8 @@ fn sent(call: &Call, lease: &Lease) -> Sent {
 /// How many the capacity asked for beyond those that were listed and stay.
 fn seen_lacking(decision: &Decision) -> u32 {
     let stays = |machine: &&Machine| {
-        machine.missed == 0 && !matches!(machine.condition, Condition::Deleting | Condition::Unknown)
+        machine.missed == 0
+            && !matches!(machine.condition, Condition::Deleting | Condition::Unknown)
     };
     let listed = decision.machines.iter().filter(stays).count();
     decision.set.capacity.saturating_sub(u32::try_from(listed).unwrap_or(u32::MAX))

@@ -14,7 +14,7 @@ use crate::world::{Bad, Deed, Faults, MINUTE, ModelPatch, Protection, SECOND, Wh
 /// were that of its own beginning, and new machines that are not listed within a minute stay out, since no reader could
 /// tell them from the truth.
 pub(super) fn faults(dice: &mut Dice) -> Faults {
-    Faults { stale_list: 0.0, latecomer: 0.0, silent_cut: 0.0, ..any_faults(dice) }
+    any_faults(dice)
 }
 
 fn any_faults(dice: &mut Dice) -> Faults {

@@ -153,7 +153,7 @@ impl Faults {
             stale_list: 0.08,
             stale_set: 0.05,
             cut_list: 0.03,
-            silent_cut: 0.0,
+            silent_cut: 0.02,
             flag_flaps: 0.02,
             latecomer: 0.05,
             ghost: 0.05,

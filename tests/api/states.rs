@@ -120,13 +120,18 @@ fn model() -> impl Strategy<Value = ModelMemory> {
         prop::option::of(fields()),
         prop::option::of(writing),
         option(revision().boxed()),
+        (option(revision().boxed()), prop::option::of(time())),
     )
-        .prop_map(|(seen, wanted_fields, good_fields, writing, put_back_over)| ModelMemory {
-            seen,
-            wanted_fields,
-            good_fields,
-            writing,
-            put_back_over,
+        .prop_map(|(seen, wanted_fields, good_fields, writing, put_back_over, back)| {
+            ModelMemory {
+                seen,
+                again: back.0,
+                again_since: back.1,
+                wanted_fields,
+                good_fields,
+                writing,
+                put_back_over,
+            }
         })
 }
 

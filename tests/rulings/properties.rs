@@ -369,19 +369,43 @@ fn accident(dice: &mut Dice, world: &mut World) {
 #[test]
 fn scratch() {
     let seed: u64 = std::env::var("S").unwrap_or("0".into()).parse().unwrap();
-    if seed == 0 { return }
+    if seed == 0 {
+        return;
+    }
     let dice = &mut Dice(seed);
     let pool = any_pool(dice);
     let pool = lived(dice, pool);
     let t = pool.unjudged();
-    println!("{:#?}", pool.state.as_ref().map(|s| (&s.rollout, &s.mixed, &s.desired, &s.wanted, &s.good, &s.model)));
-    for m in &pool.machines { println!("{} {:?} since {} {:?} rev {:?} ever {} created {} marks {:?} missed {}", m.id, m.condition, pool.now.since(m.since), m.lifecycle, m.revision, m.ever_available, m.created, m.marks, m.missed); }
+    println!(
+        "{:#?}",
+        pool.state
+            .as_ref()
+            .map(|s| (&s.rollout, &s.mixed, &s.desired, &s.wanted, &s.good, &s.model))
+    );
+    for m in &pool.machines {
+        println!(
+            "{} {:?} since {} {:?} rev {:?} ever {} created {} marks {:?} missed {}",
+            m.id,
+            m.condition,
+            pool.now.since(m.since),
+            m.lifecycle,
+            m.revision,
+            m.ever_available,
+            m.created,
+            m.marks,
+            m.missed
+        );
+    }
     println!("set {:?}", pool.set);
     println!("method {:?} count {}", pool.draft.rollout.method, pool.draft.count);
     println!("{:#?}", t.planned.report.numbers);
     println!("{:#?}", t.planned.actions);
     println!("{:#?}", t.planned.state.rollout);
-    for m in &t.planned.report.machines { println!("{m:?}"); }
+    for m in &t.planned.report.machines {
+        println!("{m:?}");
+    }
     println!("{:#?}", t.planned.report.holds);
-    for e in &pool.open { println!("{e:?}"); }
+    for e in &pool.open {
+        println!("{e:?}");
+    }
 }

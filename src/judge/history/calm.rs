@@ -110,9 +110,8 @@ fn place(scene: &Scene) -> Place {
         i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
     });
     // Draining is another place than deleting, and one that is replaced another than one too many.
-    let surplus = |action: &Action| {
-        action.targets().iter().any(|target| target.because == Because::Surplus)
-    };
+    let surplus =
+        |action: &Action| action.targets().iter().any(|target| target.because == Because::Surplus);
     let step = |action: &Action| match action.verb() {
         Verb::Drain if surplus(action) => 1_000_000_000,
         Verb::Drain => 1,

@@ -277,6 +277,8 @@ keys! {
         must {}
         may {
             seen: Option<Revision>,
+            again: Option<Revision>,
+            again_since: Option<Time>,
             wanted_fields: Option<ModelFields>,
             good_fields: Option<ModelFields>,
             writing: Option<Writing>,
@@ -370,6 +372,8 @@ impl Default for ModelKeys<'_> {
     fn default() -> Self {
         Self {
             seen: None,
+            again: None,
+            again_since: None,
             wanted_fields: None,
             good_fields: None,
             writing: None,
