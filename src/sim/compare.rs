@@ -239,9 +239,7 @@ impl Other {
         let drains = self.stage.cluster.as_mut().map(Cluster::take_news).unwrap_or_default();
         self.recorder.hear(&self.stage, &news);
         for (at, vm, begins) in drains {
-            if let Some(begins) = begins {
-                self.recorder.drains(vm, at, begins);
-            }
+            self.recorder.drains(vm, at, begins);
         }
     }
 
