@@ -1,6 +1,9 @@
 //! Other ways to replace a pool, in the same world: the n-th machine made takes the same times whoever asks for it.
 //!
-//! They see the truth at once, pay for no listing and keep no journal: what they lose, they lose by their shape alone.
+//! They are played at their best: each look shows the whole truth, costs no call and is never throttled, no journal is
+//! kept, and all machines of a round boot, drain and go side by side. What they lose, they lose by their shape: each step
+//! begins when the slowest of the last one has ended, and they see so when they look, no more often than the cloud's own
+//! answers ask them to.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +19,21 @@ use crate::model::quantity::{Quantity, Resolved, resolve};
 use crate::model::time::Span;
 use crate::world::{Guid, InstanceId, ModelPatch, Ms, Provisioning, SECOND, TrueInstance, TrueSet};
 
-/// They look again no sooner than this.
-const LOOKS_EVERY: Ms = SECOND;
+/// They look at the cloud this often.
+// 10 s: what the cloud's status answers ask for; managers that look every 15 or 30 s lose more.
+const LOOKS_EVERY: Ms = 10 * SECOND;
+
+/// They look at drains this often.
+// 1 s: whoever evicts pods waits for each of them and need not ask the cloud.
+const LOOKS_AT_DRAINS_EVERY: Ms = SECOND;
 
 /// A call that failed is repeated after this.
 const REPEATS_AFTER: Ms = 5 * SECOND;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// Create S, wait until all serve, remove S old ones, wait until they are gone; with U, that many go first.
+    /// Create up to the ceiling, wait until all serve; drain old ones down to the floor, wait, delete them, wait until
+    /// all are gone.
     Waves,
     /// Remove this part of the pool at once, wait, create as many, wait.
     Batch(Quantity),
@@ -103,34 +112,30 @@ impl Other {
                 stage.world.patch_model(stage.set, &ModelPatch::image(&image), None).is_ok()
             });
         }
-        self.until(|truth, _| truth.model.image != OLD_IMAGE)
+        self.until(LOOKS_EVERY, |truth, _| truth.model.image != OLD_IMAGE)
     }
 
+    /// Rounds between floor and ceiling, until no old ones are left.
     fn replace(&mut self, strategy: Strategy, resolved: Resolved) -> Result<(), Late> {
-        let (first, then) = match strategy {
-            Strategy::Waves => (resolved.unavailable, resolved.surge),
-            Strategy::Batch(part) => (part.round_up(self.desired).max(1), 0),
-            Strategy::OneByOne => (0, 1),
+        let (above, below) = match strategy {
+            Strategy::Waves => (resolved.surge, resolved.unavailable),
+            Strategy::Batch(part) => (0, part.round_up(self.desired).max(1)),
+            Strategy::OneByOne => (1, 0),
         };
+        let floor = self.desired.saturating_sub(below);
         loop {
-            let old = self.old();
+            let left = self.old().len() as u32;
+            self.raise(self.desired + left.min(above))?;
+            self.until_serving()?;
+            let mut old = self.old();
             if old.is_empty() {
-                return self.until_serving();
+                return Ok(());
             }
             self.rounds += 1;
-            let first = old.len().min(first as usize);
-            let then = (old.len() - first).min(then as usize);
-            let (goes_first, rest) = old.split_at(first);
-            self.remove(goes_first)?;
-            if then > 0 {
-                self.raise(self.desired - first as u32 + then as u32)?;
-                self.until_serving()?;
-            }
+            let capacity = self.truth().map_or(0, |truth| truth.capacity);
+            old.truncate(capacity.saturating_sub(floor).max(1) as usize);
+            self.remove(&old)?;
             self.until_gone()?;
-            self.remove(rest.get(..then).unwrap_or_default())?;
-            self.until_gone()?;
-            self.raise(self.desired)?;
-            self.until_serving()?;
         }
     }
 
@@ -159,7 +164,7 @@ impl Other {
                 cluster.drain(*vm, now);
             }
             let vms: Vec<Guid> = machines.iter().map(|(vm, _)| *vm).collect();
-            self.until(|_, stage| {
+            self.until(LOOKS_AT_DRAINS_EVERY, |_, stage| {
                 let now = stage.world.now();
                 stage.cluster.as_ref().is_none_or(|cluster| {
                     vms.iter().all(|vm| {
@@ -185,14 +190,14 @@ impl Other {
     }
 
     fn until_gone(&mut self) -> Result<(), Late> {
-        self.until(|truth, _| {
+        self.until(LOOKS_EVERY, |truth, _| {
             truth.instances.iter().all(|i| i.provisioning != Provisioning::Deleting)
         })
     }
 
     fn until_serving(&mut self) -> Result<(), Late> {
         let min_ready = self.min_ready;
-        self.until(|truth, stage| {
+        self.until(LOOKS_EVERY, |truth, stage| {
             let settled = stage.world.now() - min_ready;
             let mut active =
                 truth.instances.iter().filter(|i| i.provisioning != Provisioning::Deleting);
@@ -214,12 +219,12 @@ impl Other {
         }
     }
 
-    fn until(&mut self, holds: impl Fn(&TrueSet, &Stage) -> bool) -> Result<(), Late> {
+    fn until(&mut self, every: Ms, holds: impl Fn(&TrueSet, &Stage) -> bool) -> Result<(), Late> {
         loop {
             if self.truth().is_some_and(|truth| holds(&truth, &self.stage)) {
                 return Ok(());
             }
-            self.advance(self.stage.world.now() + LOOKS_EVERY)?;
+            self.advance(self.stage.world.now() + every)?;
         }
     }
 
@@ -234,9 +239,7 @@ impl Other {
         let drains = self.stage.cluster.as_mut().map(Cluster::take_news).unwrap_or_default();
         self.recorder.hear(&self.stage, &news);
         for (at, vm, begins) in drains {
-            if let Some(begins) = begins {
-                self.recorder.drains(vm, at, begins);
-            }
+            self.recorder.drains(vm, at, begins);
         }
     }
 

@@ -31,7 +31,7 @@ mod truth;
 mod upsets;
 mod watch;
 
-pub use bound::{never_idle, slot_time};
+pub use bound::{Slots, at_once, never_idle, slot_time};
 pub use cluster::ClusterSpec;
 pub use compare::{Strategy, UnknownStrategy, compare};
 pub use disk::Cut;

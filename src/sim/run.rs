@@ -208,9 +208,9 @@ impl<'a> Run<'a> {
             }
         }
         for (at, vm, begins) in drains {
-            match begins {
-                Some(begins) => self.recorder.drains(vm, at, begins),
-                None => self.wake(Time::from_millis(at)),
+            self.recorder.drains(vm, at, begins);
+            if begins.is_none() {
+                self.wake(Time::from_millis(at));
             }
         }
     }

@@ -112,9 +112,11 @@ impl Stage {
             let listing = |(policy, _): &&(Policy, u32)| *policy == Policy::HighCostGetSet;
             meter.remaining.iter().find(listing).map(|(_, left)| *left)
         });
+        // A page that was not counted says nothing; what the first one said still holds.
+        let Some(left) = left else { return };
         let (a_minute, _) = Policy::HighCostGetSet.limit();
         let costs = if self.world.settings().switches.pages_cost { pages } else { 1 };
-        let lacks = left.map_or(0, |left| costs.saturating_sub(left));
+        let lacks = costs.saturating_sub(left);
         let now = self.world.now();
         let mut wait = Ms::from(lacks) * MINUTE / Ms::from(a_minute.max(1));
         if lacks > 0 && self.world.settings().switches.tokens_by_minute {

@@ -34,6 +34,8 @@ pub struct Row {
     pub vm: Box<str>,
     pub zone: Option<u8>,
     pub created: Ms,
+    /// When its last drain ended; the delete may follow later.
+    pub drained: Option<Ms>,
     /// `None`: it is still there.
     pub gone: Option<Ms>,
     pub segments: Vec<Segment>,
@@ -107,6 +109,7 @@ impl Recorder {
             vm: instance.vm.to_string().into(),
             zone: instance.zone,
             created: instance.created,
+            drained: None,
             gone: None,
             segments: Vec::new(),
         });
@@ -160,12 +163,17 @@ impl Recorder {
         }
     }
 
-    /// We cordoned it, or lifted the cordon.
-    pub fn drains(&mut self, vm: Guid, at: Ms, begins: bool) {
+    /// We cordoned it (true), lifted the cordon (false), or its drain ended.
+    pub fn drains(&mut self, vm: Guid, at: Ms, begins: Option<bool>) {
         let Some(now) = self.now.get(&vm).copied() else { return };
         match (now.doing, begins) {
-            (Doing::Settling | Doing::Serving, true) => self.turn(vm, at, Doing::Draining),
-            (Doing::Draining, false) => self.turn(vm, at, Doing::Serving),
+            (Doing::Settling | Doing::Serving, Some(true)) => self.turn(vm, at, Doing::Draining),
+            (Doing::Draining, Some(false)) => self.turn(vm, at, Doing::Serving),
+            (_, None) => {
+                if let Some(row) = self.timeline.rows.get_mut(now.row) {
+                    row.drained = Some(at);
+                }
+            }
             _ => {}
         }
     }
