@@ -83,6 +83,25 @@ pub struct SetSeen {
     pub model: Option<ModelFields>,
 }
 
+impl SetSeen {
+    /// A plain set as a complete read showed it; the rest is set by who knows more.
+    pub fn new(revision: Revision, capacity: u32, read_at: Time) -> Self {
+        Self {
+            revision,
+            capacity,
+            etag: None,
+            orchestration: Orchestration::Uniform,
+            zones: Vec::new(),
+            read_at,
+            complete: true,
+            busy: None,
+            natives: Vec::new(),
+            vm_size: None,
+            model: None,
+        }
+    }
+}
+
 /// One row of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {

@@ -278,6 +278,29 @@ const BAD: &[(&str, &str, &str)] = &[
         "asks[1].id duplicateKey",
     ),
     (
+        "open",
+        r#"[{"id":"e","do":"delete","since":"2026-03-01T11:00:00Z","machines":["1","2","1"]}]"#,
+        "open[0].machines[2] duplicateKey",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"raise","since":"2026-03-01T11:00:00Z","from":1,"to":2},
+            {"id":"e","do":"raise","since":"2026-03-01T11:00:00Z","from":2,"to":3}]"#,
+        "open[1].id duplicateKey",
+    ),
+    ("asks", r#"[{"id":"","verb":"pause"}]"#, "asks[0].id badValue"),
+    (
+        "asks",
+        r#"[{"id":"a","verb":"pause","args":{"machine":"1"}}]"#,
+        "asks[0].args.machine badValue",
+    ),
+    (
+        "facts",
+        r#"{"gates":[{"name":"g","verdict":"pass","at":"2026-03-01T11:00:00Z"},
+            {"name":"g","verdict":"fail","at":"2026-03-01T11:00:00Z"}]}"#,
+        "facts.gates[1].name duplicateKey",
+    ),
+    (
         "facts",
         r#"{"gates":[{"name":"g","verdict":"maybe","at":"2026-03-01T11:00:00Z"}]}"#,
         "facts.gates[0].verdict badValue",

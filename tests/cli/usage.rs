@@ -8,18 +8,9 @@ use super::support::*;
 const POOLS: &str = "tests/cli/inputs/pools";
 const GOOD: &str = "tests/cli/inputs/pools/good.yaml";
 
-/// A file of this test's own.
-fn file(name: &str, bytes: &[u8]) -> String {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cli-usage");
-    fs::create_dir_all(&folder).unwrap();
-    let path = folder.join(name);
-    fs::write(&path, bytes).unwrap();
-    path.display().to_string()
-}
-
 #[test]
 fn exit_codes_are_the_documented_ones() {
-    let latin = file("latin.yaml", b"name: \xe9\n");
+    let latin = written("latin.yaml", b"name: \xe9\n");
     let cases: &[(&[&str], &str, i32)] = &[
         (&["plan", "-s", ROLLING], "", 0),
         (&["explain", "-s", ROLLING], "", 0),
@@ -118,7 +109,7 @@ fn json_is_answered_wherever_it_is_asked_for() {
 fn errors_name_their_place() {
     let bad =
         rolling().to_string().replace("\"condition\":\"Unready\"", "\"condition\":\"Poorly\"");
-    let path = file("bad.json", bad.as_bytes());
+    let path = written("bad.json", bad.as_bytes());
     let ended = run(&["plan", "-s", &path], "");
     assert_eq!(ended.code, Some(2));
     assert!(ended.err.contains(&format!("{path}:1:")), "{}", ended.err);

@@ -1,7 +1,6 @@
 //! Scenarios as tests write them, numbers read off an outcome, and the story on one screen.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use poolkeeper::model::policy::{Draft, Image, Policy};
 use poolkeeper::model::quantity::Quantity;
@@ -88,19 +87,7 @@ pub fn no_law_broken(outcome: &Outcome) {
 /// The story is the one that was last read and agreed to.
 pub fn same_story(name: &str, header: &str, outcome: &Outcome) {
     let told = tell(header, outcome);
-    let path: PathBuf =
-        [env!("CARGO_MANIFEST_DIR"), "tests/golden/incidents", &format!("{name}.txt")]
-            .iter()
-            .collect();
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &told).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        golden == told,
-        "the story of {name} changed; look at it and run with UPDATE_GOLDEN=1:\n{told}"
-    );
+    super::golden::golden(&format!("incidents/{name}.txt"), &told);
 }
 
 fn tell(header: &str, outcome: &Outcome) -> String {
