@@ -6,14 +6,6 @@ use super::ids::{Etag, InstanceId, NodeName, Revision, VmId, Zone};
 use super::machine::{Condition, Evidence, Protection};
 use super::time::Time;
 
-/// Something we may know, may know to be absent, or could not see. There is no number that means "unknown".
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen<T> {
-    Present { value: T, at: Time },
-    Absent { at: Time },
-    Unknown { since: Time, gap: Gap },
-}
-
 /// A part of the picture that is missing, and why. Machines inside a gap are waited for, never disrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {

@@ -118,6 +118,16 @@ pub enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "fail",
+            Verdict::Unknown => "unknown",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
     pub name: Box<str>,

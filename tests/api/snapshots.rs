@@ -4,7 +4,7 @@ use poolkeeper::api::v1::diagnostic::Code;
 use poolkeeper::api::v1::problem::Problem;
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::model::action::{Action, Because};
-use poolkeeper::model::ids::{Key, ScaleSetId};
+use poolkeeper::model::ids::Key;
 use poolkeeper::model::inventory::{Native, Orchestration};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
@@ -83,8 +83,8 @@ fn everything_that_is_said_arrives() {
     assert_eq!(read.set.natives, [Native::RollingUpgrade, Native::Autoscale]);
     assert_eq!((read.set.zones.len(), read.set.complete), (2, false));
     assert_eq!(read.set.model.unwrap().tags.len(), 1);
-    let id = "/SUBSCRIPTIONS/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
-    assert!(read.policy.scale_set.same(&ScaleSetId::new(id)));
+    let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+    assert_eq!(read.policy.scale_set.as_str(), id);
 }
 
 #[test]

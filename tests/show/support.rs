@@ -19,8 +19,8 @@ pub fn file(name: &str) -> String {
     super::program::file("show", name)
 }
 
-pub fn written(name: &str, text: &str) -> String {
-    super::program::written("show", name, text.as_bytes())
+pub fn written(name: &str, bytes: &[u8]) -> String {
+    super::program::written("show", name, bytes)
 }
 
 pub fn golden(name: &str, is: &str) {
