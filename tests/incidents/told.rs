@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::{Draft, Image, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, Doing, Outcome, Row, Scenario};
+use poolkeeper::sim::{self, Doing, End, Outcome, Row, Scenario};
 use poolkeeper::world::{Call, Deed, ModelPatch, SetSpec};
 
 /// Lines of a golden story; what is longer is cut in its middle.
@@ -109,8 +110,8 @@ fn tell(header: &str, outcome: &Outcome) -> String {
     }
     let _infallible = writeln!(
         text,
-        "\n{:?} after {} turns: {} available at least, {} live at most, {} made, {} gone;",
-        outcome.end,
+        "\n{} after {} turns: {} available at least, {} live at most, {} made, {} gone;",
+        end(&outcome.end),
         outcome.turns,
         outcome.lowest_available,
         outcome.highest_live,
@@ -119,9 +120,16 @@ fn tell(header: &str, outcome: &Outcome) -> String {
     );
     let writes = [Call::PatchCapacity, Call::PatchModel, Call::DeleteInstances];
     let [sizes, models, deletes] = writes.map(|call| calls(outcome, call));
-    let _infallible = writeln!(
-        text,
-        "wrote the size {sizes} times and the model {models} times, asked {deletes} times for deletes."
-    );
+    let _infallible =
+        writeln!(text, "calls that write: size {sizes}, model {models}, deletes {deletes}.");
     text
+}
+
+fn end(end: &End) -> String {
+    match end {
+        End::Ended(RolloutPhase::None) => "Settled".to_owned(),
+        End::Ended(phase) => phase.name().to_owned(),
+        End::Waits { verb, hold } => format!("Waits for {verb} ({hold})"),
+        other => format!("{other:?}"),
+    }
 }
