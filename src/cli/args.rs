@@ -26,8 +26,8 @@ Examples:
   poolkeeper explain --snapshot now.json 17     what becomes of machine 17
 
 Environment:
-  NO_COLOR  no colour, even on a terminal
-  COLUMNS   how many columns a line has";
+  NO_COLOR        no colour, even on a terminal
+  COLUMNS, LINES  how large a page is, where not as large as the terminal";
 
 #[derive(Debug, Parser)]
 #[command(

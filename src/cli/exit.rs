@@ -3,10 +3,7 @@
 use std::fmt::{self, Write};
 use std::io;
 
-use serde::Serialize;
-
-use crate::api::v1::API_VERSION;
-use crate::api::v1::problem::Problem;
+use crate::api::v1::problem::{ErrorKeys, Problem};
 
 /// Exit codes, the same for every command; public contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,21 +97,6 @@ pub struct Told {
     pub help: Option<String>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Document<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
-    line: Option<u32>,
-    column: Option<u32>,
-    field: &'a str,
-    code: &'a str,
-    message: &'a str,
-    help: Option<&'a str>,
-}
-
 impl Failure {
     pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
         Self { exit, code, told: Box::new(Told { message: message.into(), ..Told::default() }) }
@@ -153,8 +135,19 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::new(Exit::Done, PIPE_CLOSED, "the reader of the output went away");
         }
-        let say = format!("standard output cannot be written: {}", reason(error));
-        Self::new(Exit::Internal, "unwritable", say).help("free some space, or write elsewhere")
+        Self::unwritable_file("standard output", error)
+    }
+
+    /// A file could not be written.
+    pub fn unwritable_file(what: &str, error: &io::Error) -> Self {
+        let help = match error.kind() {
+            io::ErrorKind::NotFound => "name a file in a folder that exists",
+            io::ErrorKind::IsADirectory => "name a file in that folder",
+            io::ErrorKind::PermissionDenied => "make it writable for you, or write elsewhere",
+            _ => "free some space, or write elsewhere",
+        };
+        let say = format!("{what} cannot be written: {}", reason(error));
+        Self::new(Exit::Internal, "unwritable", say).help(help)
     }
 
     pub fn help(mut self, help: impl Into<String>) -> Self {
@@ -168,18 +161,15 @@ impl Failure {
 
     /// The Error document on one line.
     pub fn to_json(&self) -> String {
-        let document = Document {
-            api_version: API_VERSION,
-            kind: "Error",
+        let keys = ErrorKeys {
             file: self.told.file.as_deref(),
-            line: self.told.place.map(|(line, _)| line),
-            column: self.told.place.map(|(_, column)| column),
+            place: self.told.place,
             field: &self.told.field,
             code: self.code,
             message: &self.told.message,
             help: self.told.help.as_deref(),
         };
-        serde_json::to_string(&document).unwrap_or_default()
+        keys.to_json()
     }
 }
 
@@ -226,5 +216,7 @@ mod tests {
         assert!(closed.is_silent() && closed.exit == Exit::Done);
         let full = Failure::unwritable(&io::ErrorKind::StorageFull.into());
         assert!(!full.is_silent() && full.exit == Exit::Internal);
+        let file = Failure::unwritable_file("x.svg", &io::ErrorKind::BrokenPipe.into());
+        assert!(!file.is_silent() && file.exit == Exit::Internal);
     }
 }

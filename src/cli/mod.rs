@@ -89,7 +89,9 @@ fn wanted_format(args: &[OsString]) -> Option<Format> {
     while let Some(word) = words.next() {
         let value = match word {
             "-o" | "--output" => words.peek().copied(),
-            _ => word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o")),
+            _ => word
+                .strip_prefix("--output=")
+                .or_else(|| word.strip_prefix("-o=").or_else(|| word.strip_prefix("-o"))),
         };
         match value {
             Some("json") => return Some(Format::Json),

@@ -1,14 +1,16 @@
-//! What the terminal can do: how wide it is, whether there is one, colour, and a line of progress.
+//! What the terminal can do: how large it is, whether there is one, colour, and a line of progress.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
+
+use terminal_size::terminal_size_of;
 
 /// Lines no longer than this are comfortable to read, however wide the window is.
 const WIDEST: usize = 160;
 /// Below this, columns would be all ellipses: the terminal may wrap instead.
 const NARROWEST: usize = 40;
-/// Where a terminal does not say.
-const USUAL: usize = 100;
+/// Every terminal has these, also one that does not say; a line that wraps spoils a picture.
+const CERTAIN: usize = 79;
 
 /// How something is shown, where there is colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +44,8 @@ impl Style {
 pub struct Term {
     /// Columns; `None`: lines are not wrapped, so that each stays one line for the next program.
     pub width: Option<usize>,
+    /// Lines, where they are known.
+    pub height: Option<usize>,
     pub colour: bool,
     /// Standard error is a terminal: somebody watches.
     pub watched: bool,
@@ -49,18 +53,18 @@ pub struct Term {
 
 impl Term {
     /// Neither width nor colour: what a file or another program gets.
-    pub const PLAIN: Term = Term { width: None, colour: false, watched: false };
+    pub const PLAIN: Term = Term { width: None, height: None, colour: false, watched: false };
 
     pub fn of_this_process() -> Term {
         let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-        let terminal = io::stdout().is_terminal();
-        let columns = env::var("COLUMNS").ok().and_then(|text| text.parse::<usize>().ok());
         let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let terminal = io::stdout().is_terminal();
+        let told = terminal.then(|| terminal_size_of(io::stdout())).flatten();
+        let told = told.map(|(wide, tall)| (usize::from(wide.0), usize::from(tall.0)));
+        let (width, height) = size(|name| env::var(name).ok(), terminal, told);
         Term {
-            width: columns
-                .filter(|columns| *columns > 0)
-                .or(terminal.then_some(USUAL))
-                .map(|columns| columns.clamp(NARROWEST, WIDEST)),
+            width,
+            height,
             colour: terminal && !dumb && !set("NO_COLOR"),
             watched: io::stderr().is_terminal() && !dumb,
         }
@@ -72,6 +76,18 @@ impl Term {
         }
         format!("{}{text}\u{1b}[0m", style.code())
     }
+}
+
+/// Columns and lines. What a person set wins over what the terminal told; of what is no terminal only that counts.
+fn size(
+    set: impl Fn(&str) -> Option<String>,
+    terminal: bool,
+    told: Option<(usize, usize)>,
+) -> (Option<usize>, Option<usize>) {
+    let set = |name| set(name).and_then(|text| text.parse().ok()).filter(|n: &usize| *n > 0);
+    let wide = set("COLUMNS").or(told.map(|(wide, _)| wide)).or(terminal.then_some(CERTAIN));
+    let tall = set("LINES").or(told.map(|(_, tall)| tall));
+    (wide.map(|wide| wide.clamp(NARROWEST, WIDEST)), tall)
 }
 
 /// A line of progress on standard error, rewritten in place; nothing where nobody watches.
@@ -130,6 +146,24 @@ mod tests {
         let coloured = Term { colour: true, ..Term::PLAIN };
         assert_eq!(coloured.paint(Style::Red, "x"), "\u{1b}[31mx\u{1b}[0m");
         assert_eq!(coloured.paint(Style::Plain, "x"), "x");
+    }
+
+    #[test]
+    fn what_a_person_sets_wins_over_what_the_terminal_tells() {
+        let of = |columns: &'static str, lines: &'static str, terminal, told| {
+            let set =
+                move |name: &str| Some(if name == "COLUMNS" { columns } else { lines }.into());
+            size(set, terminal, told)
+        };
+        assert_eq!(of("", "", true, Some((120, 50))), (Some(120), Some(50)));
+        assert_eq!(of("90", "30", true, Some((120, 50))), (Some(90), Some(30)));
+        assert_eq!(of("wide", "-3", true, Some((120, 50))), (Some(120), Some(50)));
+        assert_eq!(of("0", "0", true, None), (Some(CERTAIN), None));
+        assert_eq!(of("", "", false, None), (None, None));
+        assert_eq!(of("90", "", false, None), (Some(90), None));
+        assert_eq!(of("9", "9", true, Some((7, 7))), (Some(NARROWEST), Some(9)));
+        assert_eq!(of("", "", true, Some((900, 90))), (Some(WIDEST), Some(90)));
+        assert_eq!(size(|_| None, true, None), (Some(CERTAIN), None));
     }
 
     #[test]

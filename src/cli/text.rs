@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+pub use crate::model::quantity::counted as count;
 use crate::model::time::{Span, Time};
 
 /// Texts of documents come from strangers: nothing in them may steer the terminal.
@@ -116,11 +117,6 @@ pub fn nearer(text: &str, now: Time) -> String {
         Some((today, _)) => text.replace(&format!("{today}T"), ""),
         None => text.to_owned(),
     }
-}
-
-/// `1 machine`, `3 machines`.
-pub fn count(n: usize, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }
 
 /// At most `most` of them, and how many more there are.

@@ -90,7 +90,6 @@ mod tests {
     use super::*;
     use crate::model::action::Expect;
     use crate::model::ids::{EntryId, Epoch, InstanceId, Revision, VmId};
-    use crate::model::inventory::Orchestration;
     use crate::model::journal::{Event, Phase, Refused};
     use crate::model::machine::Condition;
 
@@ -124,19 +123,7 @@ mod tests {
     }
 
     fn set(read: i64, complete: bool) -> SetSeen {
-        SetSeen {
-            revision: Revision::new("r1"),
-            capacity: 3,
-            etag: None,
-            orchestration: Orchestration::Uniform,
-            zones: Vec::new(),
-            read_at: at(read),
-            complete,
-            busy: None,
-            natives: Vec::new(),
-            vm_size: None,
-            model: None,
-        }
+        SetSeen { complete, ..SetSeen::new(Revision::new("r1"), 3, at(read)) }
     }
 
     #[test]

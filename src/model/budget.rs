@@ -22,7 +22,7 @@ macro_rules! reasons {
             /// One line for the table of reasons.
             pub const fn meaning(self) -> &'static str {
                 match self {
-                    $(HoldReason::$variant => concat!($($doc),+),)*
+                    $(HoldReason::$variant => concat!($($doc),+).trim_ascii_start(),)*
                 }
             }
         }
@@ -32,7 +32,7 @@ macro_rules! reasons {
 reasons! {
     /// First sight, and only the cloud's own flag says that machines are outdated.
     Adoption = "adoption";
-    /// Surge machines are booting; the ceiling is reached.
+    /// New machines are booting, or not ready for long enough yet.
     SurgeBooting = "surgeBooting";
     /// No more may be removed: the floor is reached.
     Floor = "floor";

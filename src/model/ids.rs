@@ -36,7 +36,7 @@ macro_rules! names {
 names! {
     /// A pool, as its file calls it.
     PoolName(Arc<str>);
-    /// The cloud's resource id of a scale set. Compared without case: [`ScaleSetId::same`].
+    /// The cloud's resource id of a scale set, as it was written; the cloud does not look at the case.
     ScaleSetId(Arc<str>);
     /// What a delete names: the instance id (Uniform) or the VM name (Flexible). May be used again for another machine.
     InstanceId(Box<str>);
@@ -56,13 +56,6 @@ names! {
     Etag(Box<str>);
     /// Identity of a machine that survives re-used instance ids: its vmId, else its id and birth. See [`super::machine::Machine::key`].
     Key(Box<str>);
-}
-
-impl ScaleSetId {
-    /// Resource ids are the same whatever their case.
-    pub fn same(&self, other: &ScaleSetId) -> bool {
-        self.0.eq_ignore_ascii_case(&other.0)
-    }
 }
 
 /// Which daemon wrote: a higher epoch took over from a lower one.

@@ -6,14 +6,6 @@ use super::ids::{Etag, InstanceId, NodeName, Revision, VmId, Zone};
 use super::machine::{Condition, Evidence, Protection};
 use super::time::Time;
 
-/// Something we may know, may know to be absent, or could not see. There is no number that means "unknown".
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen<T> {
-    Present { value: T, at: Time },
-    Absent { at: Time },
-    Unknown { since: Time, gap: Gap },
-}
-
 /// A part of the picture that is missing, and why. Machines inside a gap are waited for, never disrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
@@ -81,6 +73,25 @@ pub struct SetSeen {
     pub natives: Vec<Native>,
     pub vm_size: Option<Box<str>>,
     pub model: Option<ModelFields>,
+}
+
+impl SetSeen {
+    /// A plain set as a complete read showed it; the rest is set by who knows more.
+    pub fn new(revision: Revision, capacity: u32, read_at: Time) -> Self {
+        Self {
+            revision,
+            capacity,
+            etag: None,
+            orchestration: Orchestration::Uniform,
+            zones: Vec::new(),
+            read_at,
+            complete: true,
+            busy: None,
+            natives: Vec::new(),
+            vm_size: None,
+            model: None,
+        }
+    }
 }
 
 /// One row of a listing.

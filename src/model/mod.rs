@@ -15,4 +15,5 @@ pub mod policy;
 pub mod quantity;
 pub mod revision;
 pub mod rollout;
+pub mod spelling;
 pub mod time;

@@ -56,6 +56,20 @@ pub enum AskVerb {
 }
 
 impl AskVerb {
+    /// Those that are said in one word: all but the write-off, which names its machine.
+    pub const PLAIN: [AskVerb; 10] = [
+        AskVerb::Pause,
+        AskVerb::Resume,
+        AskVerb::Abort,
+        AskVerb::Retry,
+        AskVerb::Approve,
+        AskVerb::Promote,
+        AskVerb::Rollback,
+        AskVerb::Refresh,
+        AskVerb::Release,
+        AskVerb::SettleCapacity,
+    ];
+
     pub const NAMES: [&'static str; 11] = [
         "pause",
         "resume",
@@ -102,6 +116,16 @@ pub enum Verdict {
     Pass,
     Fail,
     Unknown,
+}
+
+impl Verdict {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "fail",
+            Verdict::Unknown => "unknown",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -154,6 +154,12 @@ pub fn resolve(surge: Quantity, unavailable: Quantity, desired: u32) -> Resolved
     }
 }
 
+/// A number with its noun: `1 machine`, `3 machines`.
+pub fn counted(n: usize, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {noun}{plural}")
+}
+
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {

@@ -7,6 +7,7 @@ use crate::memory::{Mark, Store};
 use crate::model::ids::{AskId, InstanceId, Key};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Ask, AskVerb};
+use crate::model::quantity::counted;
 use crate::world::{self, Deed, Guid, Native, Protection, Which};
 
 impl Run<'_> {
@@ -36,7 +37,7 @@ impl Run<'_> {
             }
             Wish::Count(count) => {
                 self.policy = changed(&self.policy, |draft| draft.count = count);
-                format!("the pool file says {count} machines")
+                format!("the pool file says {}", counted(count as usize, "machine"))
             }
             Wish::Image(image) => {
                 self.policy = with_image(&self.policy, &image);
@@ -44,7 +45,7 @@ impl Run<'_> {
             }
             Wish::Gate(verdict) => {
                 self.house.facts.turn_gate(verdict);
-                format!("the gates say {verdict:?}")
+                format!("the gates say {}", verdict.name())
             }
             Wish::Upgrade => {
                 self.house.stage.lock().scheme += 1;
@@ -104,7 +105,7 @@ impl Run<'_> {
                 for key in self.keys(&ids) {
                     self.mark(&key, &Mark::Delete(Some(request.clone())));
                 }
-                format!("the operator marks {} machines for deletion", ids.len())
+                format!("the operator marks {} for deletion", counted(ids.len(), "machine"))
             }
             Act::Free(ids) => {
                 for key in self.keys(&ids) {
@@ -117,7 +118,7 @@ impl Run<'_> {
                     stage.world.happens(set, Deed::Protect(which, Protection::default()));
                 }
                 stage.hear();
-                format!("the operator frees {} machines", ids.len())
+                format!("the operator frees {}", counted(ids.len(), "machine"))
             }
             Act::SwitchOff => {
                 let mut stage = self.house.stage.lock();

@@ -4,10 +4,12 @@
 
 use std::fmt::Write as _;
 
+use crate::memory::Moved;
 use crate::model::action::{Action, Because, Target};
 use crate::model::budget::HoldReason;
 use crate::model::journal::{Event, Outcome};
 use crate::model::plan::{Planned, RolloutPhase};
+use crate::model::quantity::Resolved;
 use crate::model::time::Time;
 use crate::reconcile::TurnReport;
 use crate::world::{self, By, What};
@@ -19,7 +21,16 @@ const NAMED: usize = 6;
 #[derive(Debug, Default)]
 pub(super) struct Story {
     pub lines: Vec<String>,
-    last: Option<(RolloutPhase, Vec<HoldReason>)>,
+    last: Option<Told>,
+}
+
+/// What a line tells beside what happened; a turn that changed none of it is not worth one.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    phase: RolloutPhase,
+    holds: Vec<HoldReason>,
+    floor: u32,
+    ceiling: u32,
 }
 
 /// Hours, minutes and seconds of the virtual day, with the day where it is not the first.
@@ -45,7 +56,8 @@ impl Story {
             return;
         };
         let holds: Vec<HoldReason> = planned.report.holds.iter().map(|hold| hold.reason).collect();
-        let here = (planned.report.rollout.phase, holds);
+        let Resolved { floor, ceiling, .. } = planned.report.resolved;
+        let here = Told { phase: planned.report.rollout.phase, holds, floor, ceiling };
         let mut parts: Vec<String> = planned.actions.iter().map(action).collect();
         parts.extend(failures(report));
         parts.extend(planned.report.asks.iter().map(|ask| {
@@ -54,15 +66,17 @@ impl Story {
         }));
         let frozen = report.frozen.as_ref().map(|hold| format!("FROZEN: {}", hold.say));
         parts.extend(frozen);
-        let same = self.last.as_ref().is_some_and(|last| last.0 == here.0);
-        if parts.is_empty() && same && self.last.as_ref().is_some_and(|last| last.1 == here.1) {
+        if parts.is_empty() && self.last.as_ref() == Some(&here) {
             return;
         }
-        if !same {
-            parts.push(format!("rollout {}", here.0.name()));
+        if self.last.as_ref().is_none_or(|last| last.phase != here.phase) {
+            parts.push(match here.phase {
+                RolloutPhase::None => "no rollout".to_owned(),
+                phase => format!("rollout {}", phase.name()),
+            });
         }
-        if planned.actions.is_empty() && !here.1.is_empty() {
-            let codes: Vec<&str> = here.1.iter().map(|reason| reason.code()).collect();
+        if planned.actions.is_empty() && !here.holds.is_empty() {
+            let codes: Vec<&str> = here.holds.iter().map(|reason| reason.code()).collect();
             parts.push(format!("waits: {}", codes.join(", ")));
         }
         self.last = Some(here);
@@ -101,7 +115,9 @@ impl Story {
             What::Shortage { until, .. } if *until <= event.at => None,
             What::Shortage { zone: Some(zone), .. } => Some(format!("zone {zone} has no room")),
             What::Shortage { zone: None, .. } => Some("the region has no room".to_owned()),
-            What::FaultsSet(faults) if faults.is_calm() => Some("the storm is over".to_owned()),
+            What::FaultsSet(faults) => {
+                Some(if faults.is_calm() { "the trouble is over" } else { "trouble begins" }.into())
+            }
             What::SetGone => Some("the scale set is gone".to_owned()),
             _ => None,
         };
@@ -113,9 +129,14 @@ impl Story {
 
 fn heights(planned: &Planned) -> String {
     let (n, r) = (&planned.report.numbers, &planned.report.resolved);
+    // What was asked for and not listed yet counts as new where it is planned; nobody knows yet.
+    let new = n.current.saturating_sub(n.pending);
+    let coming = if n.pending > 0 { format!(" {} coming", n.pending) } else { String::new() };
+    let above = if n.available >= r.floor { '≥' } else { '<' };
+    let below = if n.live <= r.ceiling { '≤' } else { '>' };
     format!(
-        "{} old {} new, {} available ≥ {}, {} live ≤ {}",
-        n.outdated, n.current, n.available, r.floor, n.live, r.ceiling
+        "{} old {new} new{coming}, {} available {above} {}, {} live {below} {}",
+        n.outdated, n.available, r.floor, n.live, r.ceiling
     )
 }
 
@@ -158,14 +179,19 @@ const fn because_name(because: Because) -> &'static str {
 /// What of our requests came to nothing.
 fn failures(report: &TurnReport) -> Vec<String> {
     let bad = |event: &Event| match event {
-        Event::Lost => Some("an answer was lost".to_owned()),
+        Event::Lost => Some("its answer was lost".to_owned()),
         Event::Ended(Outcome::Refused(refused)) => {
-            let code = refused.code.as_deref().unwrap_or("no code");
-            Some(format!("refused: {} ({code})", refused.refusal.name()))
+            let code = refused.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+            Some(format!("refused, {}{code}", refused.refusal.name()))
         }
         Event::Ended(Outcome::Mixed(_)) => Some("done in part".to_owned()),
         Event::Ended(Outcome::Withdrawn) => Some("withdrawn".to_owned()),
         _ => None,
     };
-    report.moved.iter().filter_map(|moved| bad(&moved.event)).collect()
+    let what = |moved: &Moved| {
+        let made = report.made.iter().find(|made| made.entry == moved.id);
+        made.map_or("an entry", |made| made.verb.name())
+    };
+    let each = report.moved.iter();
+    each.filter_map(|moved| Some(format!("{}: {}", what(moved), bad(&moved.event)?))).collect()
 }

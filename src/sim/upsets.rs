@@ -151,7 +151,7 @@ pub(super) fn wishes(scenario: &mut Scenario, dice: &mut Dice) {
                 Wish::Gate(one_of(dice, &turns, Verdict::Unknown))
             }
             6 => Wish::Cordon { nth: dice.below(300) as u32 },
-            _ => Wish::Ask(verb(dice)),
+            _ => Wish::Ask(one_of(dice, &AskVerb::PLAIN, AskVerb::Pause)),
         };
         scenario.wishes.push((at, wish));
     }
@@ -159,20 +159,4 @@ pub(super) fn wishes(scenario: &mut Scenario, dice: &mut Dice) {
 
 fn request(dice: &mut Dice) -> DeleteRequest {
     DeleteRequest { by: "ann".into(), why: "odd".into(), now: dice.chance(0.3) }
-}
-
-fn verb(dice: &mut Dice) -> AskVerb {
-    let verbs = [
-        AskVerb::Pause,
-        AskVerb::Resume,
-        AskVerb::Abort,
-        AskVerb::Retry,
-        AskVerb::Approve,
-        AskVerb::Promote,
-        AskVerb::Rollback,
-        AskVerb::Refresh,
-        AskVerb::Release,
-        AskVerb::SettleCapacity,
-    ];
-    one_of(dice, &verbs, AskVerb::Pause)
 }

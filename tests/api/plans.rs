@@ -165,14 +165,11 @@ fn sentences_name_numbers_times_and_people() {
         sentence(&input, &planned, 0)
     };
     let expected = [
-        (Why::RemovedFailed, "is removed: failed since 2026-03-01T11:00:00Z"),
-        (Why::RemovedNamed, "is removed: asked for by ann (slow disk), accepting the loss"),
-        (Why::RemovedOutdated, "is removed: on r1, where r2 is wanted"),
-        (Why::RemovedSurplus, "is removed: 31 exist and 30 are wanted"),
-        (
-            Why::WaitsFloor,
-            "on r1, where r2 is wanted; waits, as 30 are available and 30 must stay so",
-        ),
+        (Why::RemovedFailed, "leaves now, failed since 2026-03-01T11:00:00Z"),
+        (Why::RemovedNamed, "leaves now, asked for by ann (slow disk), accepting the loss"),
+        (Why::RemovedOutdated, "leaves now, on r1, where r2 is wanted"),
+        (Why::RemovedSurplus, "leaves now, one too many: 31 there, 30 wanted"),
+        (Why::WaitsFloor, "on r1, where r2 is wanted; waits: 30 available, 30 needed"),
         (
             Why::WaitsSurge,
             "on r1, where r2 is wanted; waits for a new machine to serve: 30 of 30 available, 31 of at most 31 there",
@@ -185,7 +182,7 @@ fn sentences_name_numbers_times_and_people() {
     for (why, sentence) in expected {
         assert_eq!(of(why, Lifecycle::Deleting), sentence);
     }
-    let drained = "is drained, to be removed: on r1, where r2 is wanted";
+    let drained = "drains now to leave, on r1, where r2 is wanted";
     assert_eq!(of(Why::RemovedOutdated, Lifecycle::Draining), drained);
 }
 

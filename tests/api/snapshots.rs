@@ -4,7 +4,7 @@ use poolkeeper::api::v1::diagnostic::Code;
 use poolkeeper::api::v1::problem::Problem;
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::model::action::{Action, Because};
-use poolkeeper::model::ids::{Key, ScaleSetId};
+use poolkeeper::model::ids::Key;
 use poolkeeper::model::inventory::{Native, Orchestration};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
@@ -83,8 +83,8 @@ fn everything_that_is_said_arrives() {
     assert_eq!(read.set.natives, [Native::RollingUpgrade, Native::Autoscale]);
     assert_eq!((read.set.zones.len(), read.set.complete), (2, false));
     assert_eq!(read.set.model.unwrap().tags.len(), 1);
-    let id = "/SUBSCRIPTIONS/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
-    assert!(read.policy.scale_set.same(&ScaleSetId::new(id)));
+    let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+    assert_eq!(read.policy.scale_set.as_str(), id);
 }
 
 #[test]
@@ -276,6 +276,29 @@ const BAD: &[(&str, &str, &str)] = &[
         "asks",
         r#"[{"id":"a","verb":"pause"},{"id":"a","verb":"resume"}]"#,
         "asks[1].id duplicateKey",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"delete","since":"2026-03-01T11:00:00Z","machines":["1","2","1"]}]"#,
+        "open[0].machines[2] duplicateKey",
+    ),
+    (
+        "open",
+        r#"[{"id":"e","do":"raise","since":"2026-03-01T11:00:00Z","from":1,"to":2},
+            {"id":"e","do":"raise","since":"2026-03-01T11:00:00Z","from":2,"to":3}]"#,
+        "open[1].id duplicateKey",
+    ),
+    ("asks", r#"[{"id":"","verb":"pause"}]"#, "asks[0].id badValue"),
+    (
+        "asks",
+        r#"[{"id":"a","verb":"pause","args":{"machine":"1"}}]"#,
+        "asks[0].args.machine badValue",
+    ),
+    (
+        "facts",
+        r#"{"gates":[{"name":"g","verdict":"pass","at":"2026-03-01T11:00:00Z"},
+            {"name":"g","verdict":"fail","at":"2026-03-01T11:00:00Z"}]}"#,
+        "facts.gates[1].name duplicateKey",
     ),
     (
         "facts",

@@ -31,9 +31,9 @@ fn a_bad_line_is_answered_and_ends_nothing() {
     ] {
         let ended = run(STREAM, &format!("{good}\n{bad}\n{good}\n"));
         assert_eq!(ended.code, Some(2), "{bad}");
-        let kinds: Vec<Value> = ended.lines().iter().map(|line| line["kind"].clone()).collect();
+        let kinds: Vec<Value> = documents(&ended).iter().map(|line| line["kind"].clone()).collect();
         assert_eq!(kinds, ["Plan", "Error", "Plan"], "{bad}");
-        let error = &ended.lines()[1];
+        let error = &documents(&ended)[1];
         assert_eq!(error["line"], 2, "{error}");
         for key in ["apiVersion", "kind", "line", "column", "field", "code", "message", "help"] {
             assert!(error.get(key).is_some(), "{key} in {error}");
@@ -50,7 +50,7 @@ fn bytes_that_are_no_text_are_a_bad_line() {
     let input = [good.as_bytes(), b"\n\xff\xfe{\n", good.as_bytes()].concat();
     let ended = finish(command(STREAM), &input);
     assert_eq!(ended.code, Some(2));
-    let lines = ended.lines();
+    let lines = documents(&ended);
     assert_eq!((&lines[1]["code"], lines.len()), (&Value::from("syntax"), 3));
 }
 
@@ -112,7 +112,7 @@ fn broken_snapshots_are_answered_and_never_end_it() {
     let asked = lines.iter().filter(|line| !line.is_empty()).count();
     let ended = finish(command(STREAM), &[lines.join(&b'\n'), b"\n".to_vec(), good].concat());
     assert_eq!((ended.code, ended.err.as_str()), (Some(2), ""));
-    let answers = ended.lines();
+    let answers = documents(&ended);
     assert_eq!(answers.len(), asked + 1);
     assert!(answers.iter().all(|answer| answer["kind"] == "Error" || answer["kind"] == "Plan"));
     assert_eq!(answers[asked]["kind"], "Plan");

@@ -8,18 +8,9 @@ use super::support::*;
 const POOLS: &str = "tests/cli/inputs/pools";
 const GOOD: &str = "tests/cli/inputs/pools/good.yaml";
 
-/// A file of this test's own.
-fn file(name: &str, bytes: &[u8]) -> String {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cli-usage");
-    fs::create_dir_all(&folder).unwrap();
-    let path = folder.join(name);
-    fs::write(&path, bytes).unwrap();
-    path.display().to_string()
-}
-
 #[test]
 fn exit_codes_are_the_documented_ones() {
-    let latin = file("latin.yaml", b"name: \xe9\n");
+    let latin = written("latin.yaml", b"name: \xe9\n");
     let cases: &[(&[&str], &str, i32)] = &[
         (&["plan", "-s", ROLLING], "", 0),
         (&["explain", "-s", ROLLING], "", 0),
@@ -94,13 +85,14 @@ fn json_is_answered_wherever_it_is_asked_for() {
         (&["plan", "-s", "no-such-file"], "Error", "unreadable"),
         (&["plan", "-s", GOOD], "Error", "syntax"),
         (&["explain", "-s", ROLLING, "77"], "Error", "notFound"),
+        (&["explain", "-s", ROLLING, ""], "Error", "usage"),
         (&["plan"], "Error", "usage"),
         (&["pln"], "Error", "usage"),
         (&["plan", "--snapshto", "x"], "Error", "usage"),
         (&[], "Error", "usage"),
     ];
     for (args, kind, code) in cases {
-        for json in [&["-o", "json"][..], &["--output", "json"], &["--output=json"]] {
+        for json in [&["-o", "json"][..], &["-o=json"], &["--output", "json"], &["--output=json"]] {
             let args: Vec<&str> = args.iter().chain(json).copied().collect();
             let ended = run(&args, "");
             let document = ended.json();
@@ -114,11 +106,70 @@ fn json_is_answered_wherever_it_is_asked_for() {
     }
 }
 
+/// A file that is not what its reader needs.
+struct Strange {
+    name: &'static str,
+    bytes: Vec<u8>,
+    reader: &'static [&'static str],
+    /// Parts of what is said of it: what is wrong, where, and what to do.
+    hints: &'static [&'static str],
+}
+
+fn strange() -> Vec<Strange> {
+    const PLAN: &[&str] = &["plan", "-s"];
+    const VALIDATE: &[&str] = &["validate"];
+    let of = |name, bytes, reader, hints| Strange { name, bytes, reader, hints };
+    let pool = fs::read(PathBuf::from(HOME).join(GOOD)).unwrap();
+    let snapshot = rolling().to_string();
+    let long = [b"#".repeat(1 << 20), b"\n".to_vec(), pool.clone()].concat();
+    let of_pool = r#"{"apiVersion": "poolkeeper/v1", "kind": "Pool", "name": "web"}"#;
+    let with = |old: &str, new: &str| snapshot.replace(old, new).into_bytes();
+    let nwo = with("\"now\"", "\"nwo\"");
+    let twice = with("\"now\"", "\"seed\":1,\"seed\":2,\"now\"");
+    let latin = b"{\"n\": \"\xe9\"}".to_vec();
+    let odd = b"name: web\n  odd: [1\n".to_vec();
+    let (cut, two) = (snapshot[..300].into(), snapshot.repeat(2).into_bytes());
+    vec![
+        of("none.json", Vec::new(), PLAN, &["nothing here", "kind Snapshot"]),
+        of("pool.yaml", pool, PLAN, &["pool.yaml:1:1", "not JSON", "validate"]),
+        of("pool.json", of_pool.into(), &["explain", "-s"], &["kind", "not Pool", "validate"]),
+        of("cut.json", cut, PLAN, &["cut.json:1:", "cut short", "hand in all"]),
+        of("two.json", two, PLAN, &["two.json:1:", "one document"]),
+        of("nwo.json", nwo, PLAN, &["nwo.json:1:", "there is no key nwo", "did you mean now?"]),
+        of("twice.json", twice, PLAN, &["seed is written twice", "keep one"]),
+        of(
+            "snapshot.json",
+            snapshot.clone().into(),
+            VALIDATE,
+            &["this is a Snapshot", "under the key pool"],
+        ),
+        of("latin.json", latin, PLAN, &["latin.json:1:8", "UTF-8", "save it"]),
+        of("odd.yaml", odd, VALIDATE, &["odd.yaml:2:", "indentation"]),
+        of("deep.yaml", b"[".repeat(100_000), VALIDATE, &["more than 16 deep", "levels"]),
+        of("long.yaml", long, VALIDATE, &["longer than", "several files"]),
+    ]
+}
+
+#[test]
+fn what_cannot_be_read_says_what_is_wrong_and_what_to_do() {
+    for Strange { name, bytes, reader, hints } in strange() {
+        let path = written(name, &bytes);
+        let ended = run(&[reader, &[path.as_str()]].concat(), "");
+        let said = format!("{}{}", ended.out, ended.err);
+        assert_eq!(ended.code, Some(2), "{name}: {said}");
+        assert!(said.contains(name), "{name}: {said}");
+        for hint in hints {
+            assert!(said.contains(hint), "{name} should speak of {hint}: {said}");
+        }
+        assert!(said.lines().count() <= 2, "{name} is told at length: {said}");
+    }
+}
+
 #[test]
 fn errors_name_their_place() {
     let bad =
         rolling().to_string().replace("\"condition\":\"Unready\"", "\"condition\":\"Poorly\"");
-    let path = file("bad.json", bad.as_bytes());
+    let path = written("bad.json", bad.as_bytes());
     let ended = run(&["plan", "-s", &path], "");
     assert_eq!(ended.code, Some(2));
     assert!(ended.err.contains(&format!("{path}:1:")), "{}", ended.err);

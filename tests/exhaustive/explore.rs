@@ -6,7 +6,7 @@ use poolkeeper::judge;
 use poolkeeper::model::action::Action;
 use poolkeeper::model::budget::HoldReason;
 use poolkeeper::model::ids::{Etag, PoolName, Revision, ScaleSetId};
-use poolkeeper::model::inventory::{Orchestration, SetSeen};
+use poolkeeper::model::inventory::SetSeen;
 use poolkeeper::model::machine::Machine;
 use poolkeeper::model::plan::{Facts, Input, Planned};
 use poolkeeper::model::policy::{Checkpoint, Draft, OnFailure, Policy, Ramp, Unconfirmed};
@@ -91,17 +91,8 @@ impl Case {
         let leaving = state.of(Kind::OldLeaving) + state.of(Kind::NewLeaving);
         let capacity = state.total() - if self.setting.late_capacity { 0 } else { leaving };
         let set = SetSeen {
-            revision: Revision::new("r2"),
-            capacity: capacity as u32,
             etag: Some(Etag::new("1")),
-            orchestration: Orchestration::Uniform,
-            zones: Vec::new(),
-            read_at: NOW.minus(Span::seconds(1)),
-            complete: true,
-            busy: None,
-            natives: Vec::new(),
-            vm_size: None,
-            model: None,
+            ..SetSeen::new(Revision::new("r2"), capacity as u32, NOW.minus(Span::seconds(1)))
         };
         let mut memory = self.memory.clone();
         memory.desired.explained = capacity as u32;

@@ -6,8 +6,20 @@ use poolkeeper::model::time::{Span, Time};
 
 pub const NOW: Time = Time::from_millis(1_772_366_400_000);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident,)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        use Kind::*;
+
+        pub const KINDS: [Kind; [$($kind),*].len()] = [$($kind),*];
+    };
+}
+
+kinds! {
     OldYoung,
     OldReady,
     OldUnready,
@@ -26,26 +38,6 @@ pub enum Kind {
     NewNamed,
     UnknownRevision,
 }
-
-use Kind::*;
-
-pub const KINDS: [Kind; 15] = [
-    OldYoung,
-    OldReady,
-    OldUnready,
-    OldFailed,
-    OldLeaving,
-    NewYoung,
-    NewReady,
-    NewUnready,
-    NewFailed,
-    NewLeaving,
-    OldProtected,
-    OldBlocked,
-    OldNamed,
-    NewNamed,
-    UnknownRevision,
-];
 
 /// What the world does when it keeps its promises. `None`: the machine is gone.
 pub const CALM: [(Kind, Option<Kind>); 9] = [

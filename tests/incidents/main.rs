@@ -8,6 +8,8 @@
     reason = "a test that meets what cannot be stops"
 )]
 
+#[path = "../support/golden.rs"]
+mod golden;
 mod models;
 mod others;
 mod rollouts;

@@ -35,6 +35,19 @@ fn a_flapping_flag_replaces_nothing() {
 }
 
 #[test]
+fn a_flag_that_is_wrong_from_the_first_look_on_replaces_nothing() {
+    let mut scenario = pool(policy(6, 1, 1, |_| {}));
+    scenario.adapter.shows_models = false;
+    scenario.faults = Faults { flag_flaps: 1.0, ..Faults::default() };
+    scenario.calm_after = Span::hours(2);
+    let outcome = sim::run(&scenario);
+    no_law_broken(&outcome);
+    let told = outcome.story.join("\n");
+    assert!(told.contains("adoption"), "the flag is seen, and only held: {told}");
+    assert_eq!((gone(&outcome).len(), born(&outcome).len()), (0, 0), "{told}");
+}
+
+#[test]
 fn a_bad_version_is_left_once() {
     let rolls_back = |draft: &mut poolkeeper::model::policy::Draft| {
         owns_image(draft);
@@ -85,7 +98,7 @@ fn another_way_of_fingerprints_is_no_drift() {
         "upgrade-drift",
         "A newer version of the program computes fingerprints of models another way. Elsewhere every machine of the fleet\n\
          was outdated the next moment, and was replaced. Here fingerprints of two ways are never compared: nothing moves\n\
-         until, two hours later, people write another image.",
+         until, at 14:00, people write another image.",
         &outcome,
     );
 }

@@ -1,12 +1,12 @@
 //! Scenarios as tests write them, numbers read off an outcome, and the story on one screen.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
+use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::{Draft, Image, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, Doing, Outcome, Row, Scenario};
+use poolkeeper::sim::{self, Doing, End, Outcome, Row, Scenario};
 use poolkeeper::world::{Call, Deed, ModelPatch, SetSpec};
 
 /// Lines of a golden story; what is longer is cut in its middle.
@@ -88,19 +88,7 @@ pub fn no_law_broken(outcome: &Outcome) {
 /// The story is the one that was last read and agreed to.
 pub fn same_story(name: &str, header: &str, outcome: &Outcome) {
     let told = tell(header, outcome);
-    let path: PathBuf =
-        [env!("CARGO_MANIFEST_DIR"), "tests/golden/incidents", &format!("{name}.txt")]
-            .iter()
-            .collect();
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &told).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        golden == told,
-        "the story of {name} changed; look at it and run with UPDATE_GOLDEN=1:\n{told}"
-    );
+    super::golden::golden(&format!("incidents/{name}.txt"), &told);
 }
 
 fn tell(header: &str, outcome: &Outcome) -> String {
@@ -122,8 +110,8 @@ fn tell(header: &str, outcome: &Outcome) -> String {
     }
     let _infallible = writeln!(
         text,
-        "\n{:?} after {} turns: {} available at least, {} live at most, {} made, {} gone;",
-        outcome.end,
+        "\n{} after {} turns: {} available at least, {} live at most, {} made, {} gone;",
+        end(&outcome.end),
         outcome.turns,
         outcome.lowest_available,
         outcome.highest_live,
@@ -132,9 +120,16 @@ fn tell(header: &str, outcome: &Outcome) -> String {
     );
     let writes = [Call::PatchCapacity, Call::PatchModel, Call::DeleteInstances];
     let [sizes, models, deletes] = writes.map(|call| calls(outcome, call));
-    let _infallible = writeln!(
-        text,
-        "wrote the size {sizes} times and the model {models} times, asked {deletes} times for deletes."
-    );
+    let _infallible =
+        writeln!(text, "calls that write: size {sizes}, model {models}, deletes {deletes}.");
     text
+}
+
+fn end(end: &End) -> String {
+    match end {
+        End::Ended(RolloutPhase::None) => "Settled".to_owned(),
+        End::Ended(phase) => phase.name().to_owned(),
+        End::Waits { verb, hold } => format!("Waits for {verb} ({hold})"),
+        other => format!("{other:?}"),
+    }
 }

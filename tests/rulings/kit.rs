@@ -5,7 +5,7 @@ use poolkeeper::model::action::{Action, Because, READ_IS_FRESH, Target};
 use poolkeeper::model::ids::{
     AskId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
 };
-use poolkeeper::model::inventory::{Orchestration, SetSeen};
+use poolkeeper::model::inventory::SetSeen;
 use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{
     Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
@@ -51,17 +51,8 @@ impl Pool {
         draft.rollout.max_unavailable = Quantity::parse(unavailable).unwrap();
         draft.rollout.ramp = None;
         let set = SetSeen {
-            revision: rev("r2"),
-            capacity: 0,
             etag: Some(Etag::new("1")),
-            orchestration: Orchestration::Uniform,
-            zones: Vec::new(),
-            read_at: NOW.minus(Span::seconds(1)),
-            complete: true,
-            busy: None,
-            natives: Vec::new(),
-            vm_size: None,
-            model: None,
+            ..SetSeen::new(rev("r2"), 0, NOW.minus(Span::seconds(1)))
         };
         let state = PoolState {
             adopted: Some(NOW.minus(Span::days(9))),

@@ -178,19 +178,9 @@ fn any_entry(dice: &mut Dice, pool: Pool) -> Pool {
 }
 
 fn any_verb(dice: &mut Dice) -> AskVerb {
-    dice.of(&[
-        AskVerb::Pause,
-        AskVerb::Resume,
-        AskVerb::Abort,
-        AskVerb::Retry,
-        AskVerb::Approve,
-        AskVerb::Promote,
-        AskVerb::Rollback,
-        AskVerb::Refresh,
-        AskVerb::Release,
-        AskVerb::SettleCapacity,
-        AskVerb::WriteOff(poolkeeper::model::ids::InstanceId::new("o1")),
-    ])
+    let mut verbs = AskVerb::PLAIN.to_vec();
+    verbs.push(AskVerb::WriteOff(poolkeeper::model::ids::InstanceId::new("o1")));
+    dice.of(&verbs)
 }
 
 /// A memory that turns really lead to.

@@ -55,18 +55,7 @@ fn twice(pool: &Pool, verb: AskVerb) -> Pool {
 
 #[test]
 fn each_word_said_twice_is_said_once() {
-    for verb in [
-        AskVerb::Pause,
-        AskVerb::Resume,
-        AskVerb::Abort,
-        AskVerb::Retry,
-        AskVerb::Approve,
-        AskVerb::Promote,
-        AskVerb::Rollback,
-        AskVerb::Refresh,
-        AskVerb::Release,
-        AskVerb::SettleCapacity,
-    ] {
+    for verb in AskVerb::PLAIN {
         twice(&three(), verb);
     }
 }

@@ -7,6 +7,11 @@
     reason = "tests, and the helpers they share"
 )]
 
+#[path = "../support/golden.rs"]
+mod golden;
+#[path = "../support/program.rs"]
+mod program;
+
 mod demo;
 mod pictures;
 mod simulate;

@@ -7,9 +7,11 @@ const OWNED: &str = "config/pools/batch.yaml";
 
 #[test]
 fn what_cannot_be_rehearsed_is_said_with_the_documented_code() {
-    let bad = written("bad.yaml", "apiVersion: poolkeeper/v1\nkind: Pool\nnam: web\n");
-    let cut = written("cut.json", "{\"kind\": \"Snapshot\", \"machines\": [");
-    let empty = written("empty.yaml", "");
+    let bad = written("bad.yaml", b"apiVersion: poolkeeper/v1\nkind: Pool\nnam: web\n");
+    let cut = written("cut.json", b"{\"kind\": \"Snapshot\", \"machines\": [");
+    let empty = written("empty.yaml", b"");
+    let latin = written("latin.yaml", b"name: \xe9\n");
+    let long = written("long.yaml", &b"#".repeat((1 << 20) + 1));
     let cases: &[(&[&str], i32, &str)] = &[
         (&["simulate"], 2, "<FILE>"),
         (&["simulate", "no-such-file"], 1, "cannot be read"),
@@ -17,8 +19,18 @@ fn what_cannot_be_rehearsed_is_said_with_the_documented_code() {
         (&["simulate", &cut], 2, "cut.json:"),
         (&["simulate", &empty], 2, "has no pool"),
         (&["simulate", SMALL, "--faults", "strom"], 2, "storm"),
-        (&["simulate", SMALL, "--machines", "0"], 2, "1..=1000"),
-        (&["simulate", SMALL, "--machines", "1001"], 2, "1..=1000"),
+        (&["simulate", SMALL, "--machines", "0"], 2, "from 1 to 1000"),
+        (&["simulate", SMALL, "--machines", "1001"], 2, "from 1 to 1000"),
+        (&["simulate", SMALL, "--machines", "-1"], 2, "from 1 to 1000"),
+        (&["simulate", SMALL, "--machines", "5000000000"], 2, "from 1 to 1000"),
+        (&["simulate", SMALL, "--seed", "-1"], 2, "from 0 to 18446744073709551615"),
+        (&["simulate", SMALL, "--seed", "x"], 2, "from 0 to 18446744073709551615"),
+        (&["simulate", SMALL, "--runs", "99999999999"], 2, "from 1 to 100000"),
+        (&["simulate", SMALL, "--pool", ""], 2, "--pool"),
+        (&["simulate", &latin], 2, "latin.yaml:1:7"),
+        (&["simulate", &long], 2, "several files"),
+        (&["simulate", "tests"], 1, "name a file in that folder"),
+        (&["simulate", SMALL, "--svg", "tests"], 1, "written: Is a directory\n"),
         (&["simulate", SMALL, "--compare", "tides"], 2, "one-by-one"),
         (&["simulate", SMALL, "--runs", "0"], 2, "--runs"),
         (&["simulate", SMALL, "--runs", "2", "--svg", "x.svg"], 2, "--svg"),
@@ -31,6 +43,8 @@ fn what_cannot_be_rehearsed_is_said_with_the_documented_code() {
         (&["simulate", ROLLING, "--machines", "3"], 2, "brings its machines"),
         (&["simulate", SMALL, "--storms", "3"], 2, "--storms"),
         (&["simulate", "--storms", "0"], 2, "--storms"),
+        (&["simulate", "--storms", "1", "--svg", "x.svg"], 2, "--svg"),
+        (&["simulate", "--storms", "1", "--story"], 2, "--story"),
         (&["simulate", "--first-seed", "3"], 2, "--storms"),
         (&["simulate", "--storm-seed", "3", "--runs", "2"], 2, "--runs"),
         (&["demo", "now"], 2, "Usage:"),

@@ -21,6 +21,7 @@ const CRATES: &[(&str, Where)] = &[
     ("saphyr_parser", Where::Rooms(&["api"])),
     ("clap", Where::Rooms(&["cli", "main"])),
     ("clap_complete", Where::Rooms(&["cli", "main"])),
+    ("terminal_size", Where::Rooms(&["cli"])),
     ("criterion", Where::Tests),
     ("proptest", Where::Tests),
 ];

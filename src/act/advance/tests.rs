@@ -2,7 +2,7 @@ use super::*;
 use crate::act::{Answer, Digest, Poll, digest, heard};
 use crate::model::action::{Because, Expect, ModelWrite};
 use crate::model::ids::{EntryId, Epoch, InstanceId, VmId};
-use crate::model::inventory::{ModelFields, Orchestration};
+use crate::model::inventory::ModelFields;
 use crate::model::journal::Event;
 
 fn at(seconds: i64) -> Time {
@@ -17,19 +17,7 @@ fn machine(n: u32, condition: Condition) -> Machine {
 }
 
 fn set(read: i64, capacity: u32) -> SetSeen {
-    SetSeen {
-        revision: Revision::new("r1"),
-        capacity,
-        etag: None,
-        orchestration: Orchestration::Uniform,
-        zones: Vec::new(),
-        read_at: at(read),
-        complete: true,
-        busy: None,
-        natives: Vec::new(),
-        vm_size: None,
-        model: None,
-    }
+    SetSeen::new(Revision::new("r1"), capacity, at(read))
 }
 
 fn action(verb: Verb, targets: &[Machine]) -> Action {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::node::Place;
+use crate::model::spelling::distance;
 
 /// What kind of mistake it is; the names are public contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,30 +130,6 @@ pub fn nearest<'a>(written: &str, candidates: &[&'a str]) -> Option<&'a str> {
 
 fn lower(letter: char) -> char {
     letter.to_ascii_lowercase()
-}
-
-/// How many letters must be changed, added, left out, or swapped with their neighbour.
-fn distance(one: &[char], other: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, letter) in one.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, theirs) in other.iter().enumerate() {
-            let at = |row: &[usize], n: usize| row.get(n).copied().unwrap_or(usize::MAX - 1);
-            let changed = at(&row, j) + usize::from(letter != theirs);
-            let mut best = changed.min(at(&row, j + 1) + 1).min(at(&next, j) + 1);
-            let swapped = i > 0
-                && j > 0
-                && one.get(i - 1) == Some(theirs)
-                && other.get(j - 1) == Some(letter);
-            if swapped {
-                best = best.min(at(&before, j - 1) + 1);
-            }
-            next.push(best);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 /// Longest piece of a document that a message repeats.

@@ -24,6 +24,13 @@ pub struct Place {
 impl Place {
     pub const START: Place = Place { line: 1, column: 1 };
 
+    /// Where a text stops.
+    pub fn after(text: &str) -> Place {
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(1);
+        let last = text.rsplit('\n').next().unwrap_or_default();
+        Place { line: number(text.matches('\n').count()), column: number(last.chars().count()) }
+    }
+
     fn of(marker: &Marker) -> Place {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Place { line: number(marker.line()).max(1), column: number(marker.col()).saturating_add(1) }
@@ -98,15 +105,32 @@ pub struct Root {
     pub sound: bool,
 }
 
+/// What the reader of YAML says of what is nested deeper than it goes itself.
+const TOO_DEEP: &str = "recursion limit exceeded";
+
+/// The text of a file, unless it is none, or more than is read.
+pub fn text(bytes: &[u8]) -> Result<&str, Box<Diagnostic>> {
+    if bytes.len() > MAX_BYTES {
+        let say = format!("this is longer than the {MAX_BYTES} bytes that are read");
+        let fault = Diagnostic::new(Place::START, "", Code::TooLarge, say);
+        return Err(Box::new(fault.help("spread it over several files")));
+    }
+    std::str::from_utf8(bytes).map_err(|error| {
+        let sound = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let at = Place::after(&String::from_utf8_lossy(sound));
+        let fault = Diagnostic::new(at, "", Code::Syntax, "this is not UTF-8 text");
+        Box::new(fault.help("save it as UTF-8"))
+    })
+}
+
 /// Reads all documents; those before a syntax error are kept.
-pub fn read(text: &str) -> Documents {
+pub fn read(written: &str) -> Documents {
     let mut tree = Tree::default();
-    if text.len() > MAX_BYTES {
-        let say = format!("{} bytes are more than the {MAX_BYTES} that are read", text.len());
-        tree.out.diagnostics.push(Diagnostic::new(Place::START, "", Code::TooLarge, say));
+    if let Err(fault) = text(written.as_bytes()) {
+        tree.out.diagnostics.push(*fault);
         return tree.out;
     }
-    let mut parser = Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let mut parser = Parser::new_from_str(written.strip_prefix('\u{feff}').unwrap_or(written));
     while let Some(next) = parser.next_event() {
         match next {
             Ok((event, span)) => {
@@ -115,8 +139,7 @@ pub fn read(text: &str) -> Documents {
                 }
             }
             Err(error) => {
-                let at = Place::of(error.marker());
-                tree.report(at, Code::Syntax, quote(error.info()), None);
+                tree.refuse_syntax(Place::of(error.marker()), error.info());
                 break;
             }
         }
@@ -158,9 +181,9 @@ impl Tree {
                 self.refuse_anchor(at);
                 self.add(Node { at, kind: Kind::Broken })
             }
-            Event::Scalar(text, style, anchor, tag) => {
+            Event::Scalar(words, style, anchor, tag) => {
                 self.check(at, anchor, tag.map(|tag| tag.to_string()));
-                self.add(Node { at, kind: scalar(&text, style) })
+                self.add(Node { at, kind: scalar(&words, style) })
             }
             Event::SequenceStart(anchor, tag) => {
                 self.check(at, anchor, tag.map(|tag| tag.to_string()));
@@ -182,8 +205,7 @@ impl Tree {
 
     fn start(&mut self, at: Place, open: Open) -> bool {
         if self.open.len() >= MAX_DEPTH {
-            let say = format!("lists and maps are nested more than {MAX_DEPTH} deep");
-            self.report(at, Code::TooDeep, say, None);
+            self.refuse_depth(at);
             return false;
         }
         self.open.push(open);
@@ -255,6 +277,19 @@ impl Tree {
             let say = format!("the tag {} is not read", quote(&tag));
             self.report(at, Code::Tag, say, Some("leave it out"));
         }
+    }
+
+    fn refuse_depth(&mut self, at: Place) {
+        let say = format!("lists and maps are nested more than {MAX_DEPTH} deep");
+        self.report(at, Code::TooDeep, say, Some("no key of ours lies so deep: take levels out"));
+    }
+
+    fn refuse_syntax(&mut self, at: Place, info: &str) {
+        if info == TOO_DEEP {
+            return self.refuse_depth(at);
+        }
+        let help = "look at the indentation, quotes and brackets at this place and just before it";
+        self.report(at, Code::Syntax, quote(info), Some(help));
     }
 
     fn refuse_anchor(&mut self, at: Place) {
@@ -354,6 +389,7 @@ mod tests {
         assert_eq!(codes("a: &x 1\nb: [*x]\n").len(), 2);
         assert_eq!(codes("a: !!str 1\n")[0].0, Code::Tag);
         assert_eq!(codes(&"[".repeat(100))[0].0, Code::TooDeep);
+        assert_eq!(codes(&"[".repeat(100_000))[0].0, Code::TooDeep);
         assert_eq!(codes(&"- 1\n".repeat(MAX_NODES + 1))[0].0, Code::TooLarge);
         assert_eq!(codes(&" ".repeat(MAX_BYTES + 1))[0].0, Code::TooLarge);
         assert_eq!(codes("a: {b: 1, b: 2}\n"), [(Code::DuplicateKey, 1, 11, "a.b".to_owned())]);

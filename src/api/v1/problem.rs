@@ -18,17 +18,49 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
+/// What an Error document says, of a document that was not read or of a command that failed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ErrorKeys<'a> {
+    pub file: Option<&'a str>,
+    /// Line and column, both from 1.
+    pub place: Option<(u32, u32)>,
+    pub field: &'a str,
+    pub code: &'a str,
+    pub message: &'a str,
+    pub help: Option<&'a str>,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {
     api_version: &'static str,
     kind: &'static str,
-    line: u32,
-    column: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    line: Option<u32>,
+    column: Option<u32>,
     field: &'a str,
-    code: &'static str,
+    code: &'a str,
     message: &'a str,
     help: Option<&'a str>,
+}
+
+impl ErrorKeys<'_> {
+    /// The Error document on one line.
+    pub fn to_json(&self) -> String {
+        let document = Document {
+            api_version: API_VERSION,
+            kind: "Error",
+            file: self.file,
+            line: self.place.map(|(line, _)| line),
+            column: self.place.map(|(_, column)| column),
+            field: self.field,
+            code: self.code,
+            message: self.message,
+            help: self.help,
+        };
+        serde_json::to_string(&document).unwrap_or_default()
+    }
 }
 
 impl Problem {
@@ -69,17 +101,15 @@ impl Problem {
 
     /// The Error document on one line.
     pub fn to_json(&self) -> String {
-        let document = Document {
-            api_version: API_VERSION,
-            kind: "Error",
-            line: self.line,
-            column: self.column,
+        let keys = ErrorKeys {
+            file: None,
+            place: Some((self.line, self.column)),
             field: &self.field,
             code: self.code.name(),
             message: &self.message,
             help: self.help.as_deref(),
         };
-        serde_json::to_string(&document).unwrap_or_default()
+        keys.to_json()
     }
 }
 

@@ -121,6 +121,8 @@ mod tests {
     #[test]
     fn the_model_names_refusals_and_verbs_alike() {
         assert!(Refusal::ALL.iter().all(|refusal| refusal.word() == refusal.name()));
+        let verdicts = [Verdict::Pass, Verdict::Fail, Verdict::Unknown];
+        assert!(verdicts.iter().all(|verdict| verdict.word() == verdict.name()));
         assert!(Verb::ALL.iter().all(|verb| Do::Known(*verb).word() == verb.name()));
     }
 }

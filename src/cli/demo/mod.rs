@@ -19,11 +19,12 @@ use super::exit::{Exit, Failure};
 use super::shell::Shell;
 use super::simulate::document;
 use super::table::push_line;
-use super::term::Style;
+use super::term::{Style, Term};
 use super::text::{short, wrap};
+use crate::model::time::Span;
 use crate::sim::{self, Outcome};
 use frame::Film;
-use moments::{Moment, moments, never_served};
+use moments::{Moment, moments, never_served, took};
 use pacer::FRAMES;
 
 const ABOUT: &str = "Plays the rollout of a new image to 30 machines, fast-forwarded";
@@ -68,8 +69,9 @@ impl Demo {
         }
         let limits = Limits::of(&scenario);
         let told = moments(&scenario, &outcome, limits);
-        let page = Page { outcome: &outcome, limits, shell };
-        if can_play() && !self.fast {
+        let play = can_play(shell.term) && !self.fast;
+        let page = Page { outcome: &outcome, limits, took: took(&scenario, &outcome), shell };
+        if play {
             page.play(&told)?;
         } else {
             page.tell(&told)?;
@@ -79,17 +81,17 @@ impl Demo {
 }
 
 /// Somebody watches, and frames can be drawn over one another.
-fn can_play() -> bool {
-    let number = |name| env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
+fn can_play(term: Term) -> bool {
     let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-    let wide = number("COLUMNS").is_none_or(|columns| columns >= frame::WIDE);
-    let tall = number("LINES").is_none_or(|lines| lines > frame::TALL);
+    let wide = term.width.is_some_and(|columns| columns >= frame::WIDE);
+    let tall = term.height.is_none_or(|lines| lines > frame::TALL);
     io::stdout().is_terminal() && !dumb && wide && tall
 }
 
 struct Page<'a> {
     outcome: &'a Outcome,
     limits: Limits,
+    took: Option<Span>,
     shell: &'a mut Shell,
 }
 
@@ -140,7 +142,7 @@ impl Page<'_> {
         let mut page = page::timeline(&outcome.timeline, limits, term, LINES);
         page.push('\n');
         let good = if outcome.is_broken() { Style::Red } else { Style::Green };
-        for (n, line) in verdict(outcome, limits).iter().enumerate() {
+        for (n, line) in verdict(outcome, limits, self.took).iter().enumerate() {
             for line in wrap(line, room) {
                 push_line(&mut page, &term.paint(if n == 0 { good } else { Style::Plain }, &line));
             }
@@ -162,20 +164,24 @@ const NEXT: [(&str, &str); 4] = [
     ("poolkeeper validate config/pools", "whether pool files are sound"),
 ];
 
-fn verdict(outcome: &Outcome, limits: Limits) -> Vec<String> {
+fn verdict(outcome: &Outcome, limits: Limits, took: Option<Span>) -> Vec<String> {
     let Limits { desired, floor, ceiling } = limits;
     let (low, high) = (outcome.lowest_available, outcome.highest_live);
     if let Some(breach) = outcome.breaches.first() {
         return vec![format!("A law was broken, which is a fault of poolkeeper: {}", breach.say)];
     }
-    let took = outcome.makespan.map_or_else(|| "no end".to_owned(), short);
-    let lost = never_served(&outcome.timeline).count();
+    let took = took.map_or_else(|| "no end".to_owned(), short);
+    let lost = match never_served(&outcome.timeline).count() {
+        0 => String::new(),
+        1 => "; 1 that never became ready was replaced on the way".to_owned(),
+        lost => format!("; {lost} that never became ready were replaced on the way"),
+    };
     vec![
         format!(
             "The promise held: never fewer than {low} in service (floor {floor}), never more than {high} alive (ceiling {ceiling})."
         ),
         format!(
-            "{desired} machines replaced in {took}; {lost} that never became ready was replaced on the way. {} turns, {} calls.",
+            "{desired} machines replaced in {took}{lost}. {} turns, {} calls.",
             outcome.turns,
             outcome.calls_made()
         ),

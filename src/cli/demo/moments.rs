@@ -38,6 +38,13 @@ pub fn moments(scenario: &Scenario, outcome: &Outcome, limits: Limits) -> Vec<Mo
     teller.moments
 }
 
+/// From the new image until the last old machine was gone and the last new one served.
+pub fn took(scenario: &Scenario, outcome: &Outcome) -> Option<Span> {
+    let before = scenario.deeds.first().map_or(Span::ZERO, |(after, _)| *after);
+    let took = outcome.makespan?.millis() - before.millis();
+    Some(Span::from_millis(took))
+}
+
 /// Machines that came and went without ever serving.
 pub fn never_served(timeline: &Timeline) -> impl Iterator<Item = (&Row, Ms)> {
     let came = timeline.rows.iter().filter(|row| row.created >= timeline.from);
@@ -131,10 +138,9 @@ impl Teller<'_> {
     }
 
     fn ending(&mut self, outcome: &Outcome) {
-        if let Some(makespan) = outcome.makespan {
+        if let (Some(makespan), Some(took)) = (outcome.makespan, took(self.scenario, outcome)) {
             let desired = self.limits.desired;
-            let say =
-                format!("All {desired} are new, and nobody noticed: {} in all.", short(makespan));
+            let say = format!("All {desired} are new, and nobody noticed: {} in all.", short(took));
             self.tell(self.timeline.from + makespan.millis(), say);
         }
     }

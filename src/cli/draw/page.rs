@@ -10,8 +10,6 @@ use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, cut, plain, width};
 use crate::sim::Timeline;
 
-/// Terminals that do not say how wide they are have at least these columns; a line that wraps spoils a picture.
-const CERTAIN: usize = 79;
 /// Columns of time where a line may be as long as it likes.
 const USUAL: usize = 72;
 /// Fewer would show nothing.
@@ -35,9 +33,8 @@ pub struct Frame {
 impl Frame {
     pub fn new(term: Term, labels: impl Iterator<Item = usize>) -> Frame {
         let gutter = labels.max().unwrap_or(0).min(LABEL) + 4;
-        let certain = std::env::var_os("COLUMNS").is_some();
-        let wide = term.width.map(|wide| if certain { wide } else { wide.min(CERTAIN) });
-        let columns = wide.map_or(USUAL, |wide| wide.saturating_sub(gutter + 1).max(FEWEST));
+        let fits = |wide: usize| wide.saturating_sub(gutter + 1).max(FEWEST);
+        let columns = term.width.map_or(USUAL, fits);
         Frame { term, gutter, columns }
     }
 

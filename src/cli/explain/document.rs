@@ -111,7 +111,7 @@ pub(super) fn encode(snapshot: &SnapshotInput, decision: &Decision, at: Option<u
 fn reason(hold: &Hold) -> Reason<'_> {
     Reason {
         rule: crate::cli::page::rule(hold),
-        meaning: hold.reason.meaning().trim(),
+        meaning: hold.reason.meaning(),
         say: &hold.say,
         numbers: hold.numbers.iter().copied().collect(),
         blockers: &hold.blockers,

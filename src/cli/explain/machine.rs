@@ -159,7 +159,10 @@ fn told(entry: &Entry, machine: &Machine, snapshot: &SnapshotInput) -> String {
             };
             format!("{how} at {}", clock(*at, now))
         }
-        open => open.name().to_owned(),
+        // Who keeps the journal for us says no more than this of what goes on.
+        Phase::Intended | Phase::Asking { .. } => "under way".to_owned(),
+        Phase::Accepted { at, .. } => format!("accepted at {}", clock(*at, now)),
+        Phase::Doubtful { .. } => "its answer was lost; the next listing tells".to_owned(),
     };
     let verb = entry.verb().name();
     format!("{} {verb} since {}: {phase}", entry.id, clock(entry.written, now))

@@ -11,6 +11,7 @@ mod next;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::args::with_exit_codes;
 use super::decide::{Decision, decide};
@@ -18,7 +19,7 @@ use super::exit::{Exit, Failure};
 use super::page::{Page, circumstances, object, remedy, rule};
 use super::shell::Shell;
 use super::source::Source;
-use super::text::{TIE, list, nearer, plain, when};
+use super::text::{TIE, count, list, nearer, plain, when};
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::model::budget::Hold;
 
@@ -48,6 +49,7 @@ pub struct Explain {
     snapshot: PathBuf,
 
     /// One machine: its id, its vmId or its node
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     machine: Option<String>,
 }
 
@@ -112,8 +114,10 @@ fn headline(snapshot: &SnapshotInput, decision: &Decision) -> String {
         (Some(why), false) => format!("{name} does now: {acts}; no more, because of {why}"),
         (None, false) => format!("{name} does now: {acts}; nothing stands against it"),
         (None, true) => format!(
-            "{name} has nothing to do: {} of {} machines are available, {} are outdated",
-            numbers.available, numbers.desired, numbers.outdated
+            "{name} has nothing to do: {} of {} available, {} outdated",
+            numbers.available,
+            count(numbers.desired as usize, "machine"),
+            numbers.outdated
         ),
     };
     format!("{say}; looked at again {}", when(planned.report.again, now)).replace(TIE, " ")
@@ -140,7 +144,7 @@ fn alike<'a>(names: &[&'a str], written: &str) -> Vec<&'a str> {
 
 fn not_found(written: &str, snapshot: &SnapshotInput) -> Failure {
     let names: Vec<&str> = snapshot.machines.iter().map(|machine| machine.id.as_str()).collect();
-    let say = format!("pool {} has no machine {written}", snapshot.policy.name);
+    let say = format!("pool {} has no machine {written}", snapshot.policy.name.as_str());
     let failure = Failure::new(Exit::NotFound, "notFound", say);
     let near = alike(&names, written);
     match (near.is_empty(), names.is_empty()) {

@@ -178,7 +178,7 @@ impl<'a> Page<'a> {
             parts.extend(remedy(hold));
             table.row([Cell::default(), Cell::new(parts.join(" · "), Style::Dim)]);
             if meanings {
-                let meaning = format!("means:{}", hold.reason.meaning());
+                let meaning = format!("means: {}", hold.reason.meaning());
                 table.row([Cell::default(), Cell::new(meaning, Style::Dim)]);
             }
         }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::api::v1::node;
 use crate::api::v1::pool::Pools;
 use crate::api::v1::problem::Problem;
 use crate::api::v1::snapshot::{self, SnapshotInput, Snapshots};
@@ -44,14 +43,7 @@ impl Input {
             let read = read.map_err(|problem| Failure::bad_input(problem, file.as_deref()))?;
             return Ok(Input::Snapshot(Box::new(read)));
         }
-        let too_large = bytes.len() > node::MAX_BYTES;
-        let text = std::str::from_utf8(&bytes).ok().filter(|_| !too_large);
-        let text = text.ok_or_else(|| {
-            let say = format!("{} is neither a pool file nor a snapshot", source.name());
-            Failure::new(Exit::Input, "syntax", say)
-                .help("give a pool file in YAML, or a snapshot in JSON")
-        })?;
-        let (policies, found) = Pools::default().read(text, None);
+        let (policies, found) = Pools::default().read_bytes(&bytes, None);
         if let Some(problem) = Problem::of(&found) {
             return Err(Failure::bad_input(problem, file.as_deref()));
         }

@@ -16,6 +16,9 @@ use crate::cli::text::{count, plain, short};
 use crate::model::time::Span;
 use crate::sim::{self, Outcome};
 
+/// Seeds that a page names; there is something to mend long before these are played again.
+const NAMED: usize = 20;
+
 /// What one run came to; the rest is forgotten at once, so that many runs need no more room than one.
 #[derive(Debug, Clone)]
 struct Ran {
@@ -98,10 +101,9 @@ pub fn run(
     }
     let scenario = input.scenario(terms, first);
     let last = first.wrapping_add(u64::from(runs.saturating_sub(1)));
-    let title = page::title(&scenario, faults);
-    let title = title.rsplit_once(", seed").map_or(title.as_str(), |(title, _)| title);
+    let seeds = format!("seeds {first} to {last}");
     Many {
-        title: format!("{title}, seeds {first} to {last}"),
+        title: page::title(&scenario, faults, &seeds),
         faults,
         pool: scenario.policy.name.as_str().to_owned(),
         limits: Limits::of(&scenario),
@@ -161,10 +163,16 @@ impl Many {
         ends.draw(term, &mut text);
         text.push('\n');
         self.distributions().draw(term, &mut text);
-        for seed in self.broken_seeds() {
+        let broken = self.broken_seeds();
+        if !broken.is_empty() {
             text.push('\n');
+        }
+        for seed in broken.iter().take(NAMED) {
             let say = format!("seed {seed} broke a law; play it again with --seed {seed} --story");
             push_line(&mut text, &term.paint(Style::Red, &say));
+        }
+        if let Some(more) = broken.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            push_line(&mut text, &format!("and {more} more; -o json names them all"));
         }
         let settled = self.runs.iter().filter(|ran| ran.makespan.is_some()).count();
         if settled < self.runs.len() {

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 
 use super::args::with_exit_codes;
 use super::draw::{Limits, svg};
@@ -62,7 +62,8 @@ Faults:
 #[command(
     about = ABOUT,
     long_about = format!("{ABOUT}.\n\n{MORE}"),
-    after_long_help = with_exit_codes(EXAMPLES)
+    after_long_help = with_exit_codes(EXAMPLES),
+    allow_negative_numbers = true
 )]
 pub struct Simulate {
     /// A pool file, a snapshot, or `-` for standard input
@@ -70,15 +71,15 @@ pub struct Simulate {
     file: Option<PathBuf>,
 
     /// Which pool, where the file has several
-    #[arg(long, hide_short_help = true, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pool: Option<String>,
 
     /// How many machines, instead of the pool file's count
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 1_000))]
     machines: Option<u32>,
 
     /// Picks the dice
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
     seed: u64,
 
     /// What goes wrong
@@ -86,7 +87,7 @@ pub struct Simulate {
     faults: String,
 
     /// Machines carry nodes with so many pods; they are drained before they go
-    #[arg(long, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=250))]
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = whole::<u32>(0, 250))]
     pods: Option<u32>,
 
     /// When it begins, for pools with windows and schedules
@@ -94,11 +95,11 @@ pub struct Simulate {
     start: Option<Time>,
 
     /// Play so many seeds, from --seed on, and summarise them
-    #[arg(long, value_name = "N", conflicts_with_all = ["svg", "story"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", conflicts_with_all = TOLD, value_parser = whole::<u32>(1, 100_000))]
     runs: Option<u32>,
 
     /// Play other ways to roll in the same world: waves, batch:20% (or another part), one-by-one
-    #[arg(long, value_name = "WAYS", value_delimiter = ',', conflicts_with_all = ["runs", "svg", "story"], value_parser = strategy)]
+    #[arg(long, value_name = "WAYS", value_delimiter = ',', conflicts_with = "runs", conflicts_with_all = TOLD, value_parser = strategy)]
     compare: Vec<Strategy>,
 
     /// Write the picture to a file
@@ -110,7 +111,7 @@ pub struct Simulate {
     story: bool,
 
     /// Instead of a file: draw and play so many storms, and judge them
-    #[arg(long, value_name = "COUNT", conflicts_with_all = NO_FILE, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ONLY_A_FILE, conflicts_with_all = TOLD, value_parser = whole::<u64>(1, 1_000_000))]
     storms: Option<u64>,
 
     /// The first of them
@@ -119,18 +120,33 @@ pub struct Simulate {
         hide_short_help = true,
         value_name = "SEED",
         default_value_t = 0,
-        requires = "storms"
+        requires = "storms",
+        value_parser = whole::<u64>(0, u64::MAX)
     )]
     first_seed: u64,
 
     /// Play one storm again, and tell its story
-    #[arg(long, hide_short_help = true, value_name = "SEED", conflicts_with_all = NO_FILE, conflicts_with = "storms")]
+    #[arg(long, hide_short_help = true, value_name = "SEED", conflicts_with_all = ONLY_A_FILE, conflicts_with = "storms", value_parser = whole::<u64>(0, u64::MAX))]
     storm_seed: Option<u64>,
 }
 
 /// What has no meaning for a storm: its seed says it all.
-const NO_FILE: [&str; 9] =
+const ONLY_A_FILE: [&str; 9] =
     ["file", "pool", "machines", "pods", "start", "runs", "compare", "seed", "faults"];
+/// What is told of one rehearsal, and not of many.
+const TOLD: [&str; 2] = ["svg", "story"];
+
+/// Reads whole numbers between two.
+fn whole<T: TryFrom<u64>>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|n| (least..=most).contains(n));
+        let fits = number.and_then(|n| T::try_from(n).ok());
+        fits.ok_or_else(|| format!("a whole number from {least} to {most} is needed"))
+    }
+}
 
 fn strategy(text: &str) -> Result<Strategy, String> {
     text.parse().map_err(|error: sim::UnknownStrategy| error.to_string())
@@ -232,7 +248,7 @@ fn write_svg(
     faults: &str,
     outcome: &Outcome,
 ) -> Result<(), Failure> {
-    let title = page::title(scenario, faults);
+    let title = page::title_of_one(scenario, faults);
     let Limits { floor, ceiling, .. } = Limits::of(scenario);
     let line = format!(
         "{}; available {} at least (floor {floor}), live {} at most (ceiling {ceiling})",
@@ -242,10 +258,8 @@ fn write_svg(
     );
     let heading = svg::Heading { title: &title, line: &line };
     let picture = svg::svg(&outcome.timeline, Limits::of(scenario), heading);
-    fs::write(path, picture).map_err(|error| {
-        let say = format!("{} cannot be written: {error}", path.display());
-        Failure::new(Exit::Internal, "unwritable", say).help("name a file in a folder that exists")
-    })
+    fs::write(path, picture)
+        .map_err(|error| Failure::unwritable_file(&path.display().to_string(), &error))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, plain, short};
 use crate::sim::{End, Outcome, Scenario};
 
-/// Lines for machines where the terminal does not say how tall it is.
+/// Lines for machines where it is not known how tall the terminal is.
 const USUAL: usize = 40;
 /// Lines that are not machines.
 const REST: usize = 12;
@@ -15,19 +15,23 @@ const REST: usize = 12;
 const FEWEST: usize = 10;
 
 /// Lines for machines.
-pub fn room() -> usize {
-    let tall = std::env::var("LINES").ok().and_then(|text| text.parse::<usize>().ok());
-    tall.map_or(USUAL, |tall| tall.saturating_sub(REST).max(FEWEST))
+fn room(term: Term) -> usize {
+    term.height.map_or(USUAL, |tall| tall.saturating_sub(REST).max(FEWEST))
 }
 
-pub fn title(scenario: &Scenario, faults: &str) -> String {
+/// What is played, with these dice.
+pub fn title(scenario: &Scenario, faults: &str, seeds: &str) -> String {
     let Limits { desired, floor, ceiling } = Limits::of(scenario);
     format!(
-        "{}: {}, floor {floor}, ceiling {ceiling}; faults {faults}, seed {}",
+        "{}: {}, floor {floor}, ceiling {ceiling}; faults {faults}, {seeds}",
         scenario.policy.name.as_str(),
         count(desired as usize, "machine"),
-        scenario.seed
     )
+}
+
+/// What is played once.
+pub fn title_of_one(scenario: &Scenario, faults: &str) -> String {
+    title(scenario, faults, &format!("seed {}", scenario.seed))
 }
 
 pub fn page(
@@ -39,11 +43,11 @@ pub fn page(
 ) -> String {
     let limits = Limits::of(scenario);
     let mut text = String::new();
-    push_line(&mut text, &term.paint(Style::Bold, &plain(&title(scenario, faults))));
+    push_line(&mut text, &term.paint(Style::Bold, &plain(&title_of_one(scenario, faults))));
     text.push('\n');
     numbers(outcome, limits).draw(term, &mut text);
     text.push('\n');
-    text.push_str(&page::timeline(&outcome.timeline, limits, term, room()));
+    text.push_str(&page::timeline(&outcome.timeline, limits, term, room(term)));
     if story {
         text.push('\n');
         push_line(&mut text, &term.paint(Style::Bold, "Story"));
@@ -62,20 +66,27 @@ fn numbers(outcome: &Outcome, limits: Limits) -> Table {
     row("ended", words::sentence(outcome), style(&outcome.end));
     let took = outcome.makespan.map_or_else(
         || "machines of the old model are left, or replacements do not serve yet".to_owned(),
-        |span| format!("{}, until the last replacement served", short(span)),
+        |span| {
+            let span = short(span);
+            format!(
+                "{span} from the start, until the last old one was gone and the last new one served"
+            )
+        },
     );
     row("took", took, Style::Plain);
     let Limits { floor, ceiling, .. } = limits;
     let (low, high) = (outcome.lowest_available, outcome.highest_live);
-    // Where no law was broken, it was not our doing.
-    let fell = if low < floor { ", and faults alone took the pool below it" } else { "" };
+    // Where a law was broken it may have been our doing.
+    let theirs = !outcome.is_broken();
+    let fell = if low < floor && theirs { ", and faults alone took the pool below it" } else { "" };
     row("available", format!("never fewer than {low}; the floor is {floor}{fell}"), Style::Plain);
-    let rose = if high > ceiling { ", and others alone took the pool above it" } else { "" };
+    let rose =
+        if high > ceiling && theirs { ", and others alone took the pool above it" } else { "" };
     let high = format!("never more than {high}; the ceiling is {ceiling}{rose}");
     row("live", high, Style::Plain);
     let more = match outcome.asks_coalesced {
         0 => String::new(),
-        more => format!("; {more} more were asked for and came together in these"),
+        more => format!(", in place of {} that were asked for", u64::from(outcome.turns) + more),
     };
     row("turns", format!("{}{more}", outcome.turns), Style::Plain);
     let by_kind: Vec<String> = outcome

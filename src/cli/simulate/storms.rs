@@ -8,20 +8,20 @@ use crate::api::v1::API_VERSION;
 use crate::cli::shell::Shell;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Progress, Style, Term};
-use crate::cli::text::{plain, wrap};
+use crate::cli::text::{count, plain, wrap};
 use crate::sim::{self, Summary};
 
 /// Failing storms that a page names; there is something to mend long before these are read.
 const NAMED: usize = 20;
 
-pub fn run(first: u64, count: u64, shell: &Shell) -> Summary {
+pub fn run(first: u64, storms: u64, shell: &Shell) -> Summary {
     let progress = Mutex::new((Progress::new(shell.term), 0));
-    sim::storms(first, count, &|_| {
+    sim::storms(first, storms, &|_| {
         // Storms end in any order; they are counted here.
         let mut told = progress.lock().unwrap_or_else(PoisonError::into_inner);
         told.1 += 1;
         let done = told.1;
-        told.0.show(done, count, "of the storms are over");
+        told.0.show(done, storms, "of the storms are over");
     })
 }
 
@@ -44,10 +44,11 @@ pub fn document(summary: &Summary) -> Value {
 pub fn page(summary: &Summary, term: Term) -> String {
     let mut text = String::new();
     let last = summary.first_seed.wrapping_add(summary.storms.saturating_sub(1));
-    let title = format!("{} storms, seeds {} to {last}", summary.storms, summary.first_seed);
+    let storms = count(summary.storms as usize, "storm");
+    let title = format!("{storms}, seeds {} to {last}", summary.first_seed);
     push_line(&mut text, &term.paint(Style::Bold, &title));
     let played = format!(
-        "{} turns, {} machines, {} calls, {} crashes",
+        "turns {}   machines {}   calls {}   crashes {}",
         summary.turns, summary.machines, summary.calls, summary.crashes
     );
     push_line(&mut text, &format!("  {}", term.paint(Style::Dim, &played)));

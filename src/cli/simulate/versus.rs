@@ -86,7 +86,7 @@ impl Versus<'_> {
     pub fn page(&self, term: Term) -> String {
         let Limits { floor, ceiling, .. } = Limits::of(self.scenario);
         let mut text = String::new();
-        let title = page::title(self.scenario, self.faults);
+        let title = page::title_of_one(self.scenario, self.faults);
         push_line(&mut text, &term.paint(Style::Bold, &plain(&title)));
         text.push('\n');
         let mut table = Table::new(2);

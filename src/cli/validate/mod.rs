@@ -17,8 +17,8 @@ use super::source::Source;
 use super::term::Style;
 use super::text::{count, list, plain};
 use crate::api::v1::API_VERSION;
-use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::api::v1::node::{MAX_BYTES, Place};
+use crate::api::v1::diagnostic::Diagnostic;
+use crate::api::v1::node::MAX_BYTES;
 use crate::api::v1::pool::Pools;
 
 const ABOUT: &str = "Checks pool files, and names every fault at once";
@@ -133,28 +133,11 @@ impl Sum {
 
 fn check(source: &Source, known: &mut Pools, shell: &Shell) -> Checked {
     let name = source.name();
-    let result = source.read(shell, MAX_BYTES).map(|bytes| match std::str::from_utf8(&bytes) {
-        Ok(text) => {
-            let (policies, faults) = known.read(text, Some(&name));
-            Read { pools: policies.iter().map(|p| p.name.as_str().to_owned()).collect(), faults }
-        }
-        Err(error) => {
-            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            let mut fault =
-                Diagnostic::new(end(before), "", Code::Syntax, "this is not UTF-8 text");
-            fault.file = Some(name.clone());
-            Read { pools: Vec::new(), faults: vec![fault.help("save it as UTF-8")] }
-        }
+    let result = source.read(shell, MAX_BYTES).map(|bytes| {
+        let (policies, faults) = known.read_bytes(&bytes, Some(&name));
+        Read { pools: policies.iter().map(|p| p.name.as_str().to_owned()).collect(), faults }
     });
     Checked { name, result }
-}
-
-/// Where a text stops.
-fn end(text: &[u8]) -> Place {
-    let text = String::from_utf8_lossy(text);
-    let number = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
-    let last = text.rsplit('\n').next().unwrap_or_default();
-    Place { line: number(text.matches('\n').count()), column: number(last.chars().count()) }
 }
 
 fn print(file: &Checked, shell: &mut Shell) -> Result<(), Failure> {

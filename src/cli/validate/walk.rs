@@ -1,5 +1,6 @@
 //! The files that paths mean: files as they are named, folders sorted by name.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ pub(super) type Found = Result<Source, (String, Failure)>;
 
 /// Each file once, in the order of the paths.
 pub(super) fn files(paths: &[PathBuf]) -> Vec<Found> {
-    let (mut found, mut seen) = (Vec::new(), Vec::new());
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for path in paths {
         match Source::new(path) {
             Source::Stdin => found.push(Ok(Source::Stdin)),
@@ -33,15 +34,14 @@ pub(super) fn files(paths: &[PathBuf]) -> Vec<Found> {
 }
 
 /// A file that is named twice, or by a folder too, is read once.
-fn add(path: PathBuf, seen: &mut Vec<PathBuf>, found: &mut Vec<Found>) {
+fn add(path: PathBuf, seen: &mut BTreeSet<PathBuf>, found: &mut Vec<Found>) {
     let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-    if !seen.contains(&real) {
-        seen.push(real);
+    if seen.insert(real) {
         found.push(Ok(Source::File(path)));
     }
 }
 
-fn walk(folder: &Path, deep: usize, seen: &mut Vec<PathBuf>, found: &mut Vec<Found>) {
+fn walk(folder: &Path, deep: usize, seen: &mut BTreeSet<PathBuf>, found: &mut Vec<Found>) {
     let listed = fs::read_dir(folder)
         .and_then(|entries| entries.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>());
     let mut paths: Vec<PathBuf> = match listed {

@@ -6,6 +6,8 @@ use jiff::civil::{DateTime, Time as Clock};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::model::spelling::distance;
+
 /// No name in the data is longer; more is not looked up, so that the search for a near name stays small.
 const LONGEST_NAME: usize = 64;
 /// Letters that may be wrong, missing or too many for another name to be offered.
@@ -115,33 +117,14 @@ impl fmt::Debug for Zone {
 
 /// The known name, or the name of the place in it, that is spelled most like this; the first of several.
 fn nearest(name: &str) -> Option<String> {
-    let plain = |text: &str| text.to_lowercase().replace(' ', "_");
+    let plain = |text: &str| text.to_lowercase().replace(' ', "_").chars().collect::<Vec<char>>();
     let name = plain(name);
-    let near = NEAR.min(name.chars().count() / 3);
+    let near = NEAR.min(name.len() / 3);
     let zones = TimeZoneDatabase::bundled();
     let measured = zones.available().map(|zone| {
         let known = plain(zone.as_str());
-        let place = known.rsplit('/').next().unwrap_or(&known);
+        let place = known.rsplit(|letter| *letter == '/').next().unwrap_or(&known);
         (distance(&name, &known).min(distance(&name, place)), zone.as_str().to_owned())
     });
     measured.filter(|(far, _)| *far <= near).min().map(|(_, zone)| zone)
-}
-
-/// How many letters must be changed, added or left out to make one text of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let (mut diagonal, mut left) = (at, at + 1);
-        for (cell, theirs) in row.iter_mut().skip(1).zip(&other) {
-            let best = (diagonal + usize::from(letter != *theirs)).min(left + 1).min(*cell + 1);
-            diagonal = *cell;
-            *cell = best;
-            left = best;
-        }
-        if let Some(start) = row.first_mut() {
-            *start = at + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }

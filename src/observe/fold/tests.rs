@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::ids::{Revision, VmId};
-use crate::model::inventory::{Gap, Orchestration, SetSeen};
+use crate::model::inventory::{Gap, SetSeen};
 use crate::model::machine::Protection;
 use proptest::prelude::*;
 
@@ -26,19 +26,7 @@ fn row(n: u32, condition: Condition) -> Instance {
 }
 
 fn listing(read: i64, instances: Vec<Instance>) -> Inventory {
-    let set = SetSeen {
-        revision: Revision::new("r1"),
-        capacity: 3,
-        etag: None,
-        orchestration: Orchestration::Uniform,
-        zones: Vec::new(),
-        read_at: at(read),
-        complete: true,
-        busy: None,
-        natives: Vec::new(),
-        vm_size: None,
-        model: None,
-    };
+    let set = SetSeen::new(Revision::new("r1"), 3, at(read));
     Inventory { set, instances, gaps: Vec::new() }
 }
 

@@ -8,7 +8,6 @@ mod actions;
 mod say;
 
 use std::fmt::Display;
-use std::io;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -27,11 +26,6 @@ use say::Say;
 /// The plan document on one line.
 pub fn encode(input: &Input<'_>, planned: &Planned) -> String {
     serde_json::to_string(&document(input, planned)).unwrap_or_default()
-}
-
-/// Writes the plan document on one line, without its end.
-pub fn write(input: &Input<'_>, planned: &Planned, to: impl io::Write) -> io::Result<()> {
-    serde_json::to_writer(to, &document(input, planned)).map_err(io::Error::from)
 }
 
 /// What serialises as the plan document.

@@ -6,6 +6,7 @@ use crate::api::v1::wire::Shown;
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::plan::{Input, MachineReport, Planned, Why};
+use crate::model::quantity::counted;
 use crate::model::rollout::{Rollout, Stage};
 use crate::model::time::Time;
 
@@ -180,13 +181,13 @@ impl Say<'_> {
         match (self.machine.why, self.machine.lifecycle) {
             (Why::Restored, _) => return f.write_str("goes back into service"),
             (Why::UpdatedInPlace, Lifecycle::Draining) => {
-                return write!(f, "is drained, to be updated in place: {}", Outdated(self));
+                return write!(f, "drains now to be updated in place, {}", Outdated(self));
             }
             (Why::UpdatedInPlace, _) => {
-                return write!(f, "is updated in place: {}", Outdated(self));
+                return write!(f, "updated in place now, {}", Outdated(self));
             }
-            (_, Lifecycle::Draining) => f.write_str("is drained, to be removed: ")?,
-            _ => f.write_str("is removed: ")?,
+            (_, Lifecycle::Draining) => f.write_str("drains now to leave, ")?,
+            _ => f.write_str("leaves now, ")?,
         }
         match self.machine.why {
             Why::RemovedFailed => {
@@ -202,7 +203,7 @@ impl Say<'_> {
                 f.write_str(if now { ", accepting the loss" } else { "" })
             }
             Why::RemovedSurplus => {
-                write!(f, "{} exist and {} are wanted", numbers.exist, numbers.desired)
+                write!(f, "one too many: {} there, {} wanted", numbers.exist, numbers.desired)
             }
             _ => Outdated(self).fmt(f),
         }
@@ -215,7 +216,7 @@ impl Say<'_> {
         match self.machine.why {
             Why::FailedInTurn => write!(
                 f,
-                "{} since {}; {} failed machines wait, {} at a time are repaired",
+                "{} since {}; waits for its turn: {} failed, at most {} repaired at a time",
                 condition(seen),
                 Shown(seen.since),
                 numbers.failed,
@@ -223,23 +224,23 @@ impl Say<'_> {
             ),
             Why::FailedBreaker => write!(
                 f,
-                "{} since {}; repair stopped itself, as more than {}% of {} machines failed within {}",
+                "{} since {}; repair stopped itself, as more than {}% of {} failed within {}",
                 condition(seen),
                 Shown(seen.since),
                 repair.breaker_percent,
-                numbers.desired,
+                counted(numbers.desired as usize, "machine"),
                 repair.window
             ),
             Why::NamedWaits => {
                 let request = seen.delete_request();
                 let (by, why) = request.map_or(("", ""), |asked| (&asked.by, &asked.why));
                 let (available, floor) = (numbers.available, resolved.floor);
-                write!(f, "asked for{}; waits, as {available} are available", Who(by, why))?;
-                write!(f, " and {floor} must stay so")
+                write!(f, "asked for{}; waits: ", Who(by, why))?;
+                write!(f, "{available} available, {floor} needed")
             }
             Why::SurplusWaits => write!(
                 f,
-                "one too many, as {} exist and {} are wanted; waits for its turn",
+                "one too many: {} there, {} wanted; waits for its turn",
                 numbers.exist, numbers.desired
             ),
             Why::Frozen => f.write_str("left alone: the plan broke a law and the pool is frozen"),
@@ -261,11 +262,9 @@ impl Say<'_> {
             Why::UpdateFailed => {
                 f.write_str("its update in place did not bring it there, and is not tried again")
             }
-            Why::WaitsFloor => write!(
-                f,
-                "waits, as {} are available and {} must stay so",
-                numbers.available, resolved.floor
-            ),
+            Why::WaitsFloor => {
+                write!(f, "waits: {} available, {} needed", numbers.available, resolved.floor)
+            }
             Why::WaitsSurge => write!(
                 f,
                 "waits for a new machine to serve: {} of {} available, {} of at most {} there",
@@ -273,8 +272,8 @@ impl Say<'_> {
             ),
             Why::WaitsRamp => write!(
                 f,
-                "waits for the ramp: {} proved themselves of {} that are new",
-                numbers.proven, numbers.current
+                "waits for the ramp: {} new, {} of them proven",
+                numbers.current, numbers.proven
             ),
             Why::WaitsCheckpoint => {
                 write!(f, "waits at a checkpoint with {} of {} done", rollout.done, rollout.total)

@@ -23,6 +23,15 @@ const MOST_MACHINES: u32 = 100_000;
 /// Far more than anybody would remove at once for being broken.
 const MOST_AT_ONCE: u32 = 1_000;
 
+/// Documents of ours that are no pools; of their keys nothing would be right here.
+const OTHERS: [(&str, &str); 2] = [
+    (
+        "Snapshot",
+        "a snapshot holds its pool under the key pool; plan, explain and simulate read it",
+    ),
+    ("Plan", "a plan is an answer, and is not read"),
+];
+
 const KEYS: &[&str] = &[
     "apiVersion",
     "kind",
@@ -44,6 +53,10 @@ const KEYS: &[&str] = &[
 
 /// One pool. `whole`: it stands for itself and says what it is.
 pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> Option<Policy> {
+    if let Some(fault) = another(root) {
+        out.push(fault);
+        return None;
+    }
     let before = out.len();
     let pool = Section::open(root, String::new(), KEYS, &[], out)?;
     for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Pool")] {
@@ -76,6 +89,15 @@ pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> O
             None
         }
     }
+}
+
+/// What to say of a document that is of another kind.
+fn another(root: &Node) -> Option<Diagnostic> {
+    let kind = root.entry("kind")?;
+    let Kind::Text(text) = &kind.value.kind else { return None };
+    let (name, help) = OTHERS.into_iter().find(|(name, _)| *name == &*text.text)?;
+    let say = format!("this is a {name}, where a Pool is needed");
+    Some(Diagnostic::new(kind.value.at, "kind", Code::WrongVersion, say).help(help))
 }
 
 fn is_said(fault: &Fault, said: &[Diagnostic]) -> bool {

@@ -34,6 +34,22 @@ struct Seen {
 }
 
 impl Pools {
+    /// As [`Pools::read`], from the bytes of a file, which may be no text at all.
+    pub fn read_bytes(
+        &mut self,
+        bytes: &[u8],
+        file: Option<&str>,
+    ) -> (Vec<Policy>, Vec<Diagnostic>) {
+        match node::text(bytes) {
+            Ok(text) => self.read(text, file),
+            Err(fault) => {
+                let mut out = vec![*fault];
+                finish(&mut out, file);
+                (Vec::new(), out)
+            }
+        }
+    }
+
     /// Reads every document of a text. The policies are those of sound documents; whoever wants all or nothing looks
     /// whether there are diagnostics.
     pub fn read(&mut self, text: &str, file: Option<&str>) -> (Vec<Policy>, Vec<Diagnostic>) {

@@ -119,7 +119,7 @@ pub(super) fn check_count(path: &str, count: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) fn not_empty(path: impl Into<String>, text: &Text<'_>) -> Result<(), Fault> {
+fn not_empty(path: impl Into<String>, text: &Text<'_>) -> Result<(), Fault> {
     if text.as_str().is_empty() {
         return Err(Fault::new(path, Code::BadValue, "must not be empty"));
     }
@@ -136,27 +136,35 @@ fn check_machines(machines: &[wire::Machine<'_>]) -> Result<(), Fault> {
         let say = format!("{} machines are more than {MOST_MACHINES}", machines.len());
         return Err(Fault::new("machines", Code::TooLarge, say));
     }
-    let ids = machines.iter().enumerate().map(|(n, machine)| (machine.id.as_str(), n));
-    check_names(ids.collect(), "id")?;
-    let vms = machines.iter().enumerate();
-    let vms = vms.filter_map(|(n, machine)| Some((machine.vm_id.as_ref()?.as_str(), n)));
-    check_names(vms.collect(), "vmId")
+    let ids = machines.iter().map(|machine| machine.id.as_str());
+    each_once(ids, |n| format!("machines[{n}].id"))?;
+    let (places, vms): (Vec<usize>, Vec<&str>) = machines
+        .iter()
+        .enumerate()
+        .filter_map(|(n, machine)| Some((n, machine.vm_id.as_ref()?.as_str())))
+        .unzip();
+    let path = |n: usize| format!("machines[{}].vmId", places.get(n).copied().unwrap_or(n));
+    each_once(vms.into_iter(), path)
 }
 
-fn check_names(mut names: Vec<(&str, usize)>, field: &str) -> Result<(), Fault> {
+/// Names of a list are there, and each stands once. `path`: of the n-th of them.
+pub(super) fn each_once<'n>(
+    names: impl Iterator<Item = &'n str>,
+    path: impl Fn(usize) -> String,
+) -> Result<(), Fault> {
+    let mut names: Vec<(&str, usize)> = names.enumerate().map(|(n, name)| (name, n)).collect();
     names.sort_unstable();
     if let Some((_, n)) = names.first().filter(|(name, _)| name.is_empty()) {
-        let path = format!("machines[{n}].{field}");
-        return Err(Fault::new(path, Code::BadValue, "must not be empty"));
+        return Err(Fault::new(path(*n), Code::BadValue, "must not be empty"));
     }
     let twice = names.windows(2).filter_map(|pair| match pair {
         [(a, first), (b, again)] if a == b => Some((*again, *first, *a)),
         _ => None,
     });
     let Some((again, first, name)) = twice.min() else { return Ok(()) };
-    let say = format!("{} is also the {field} of machines[{first}]", quote(name));
-    let fault = Fault::new(format!("machines[{again}].{field}"), Code::DuplicateKey, say);
-    Err(fault.help("list each machine once; of two rows with one name leave out the older machine"))
+    let say = format!("{} stands at {} too", quote(name), path(first));
+    Err(Fault::new(path(again), Code::DuplicateKey, say)
+        .help("list each once; of two with one name leave out the older"))
 }
 
 fn machine(wire: &wire::Machine<'_>, strings: &mut Strings) -> Machine {
@@ -203,9 +211,9 @@ fn marks(wire: &wire::Machine<'_>) -> Option<Box<Marks>> {
 }
 
 fn asks(wire: &[wire::Ask<'_>], now: Time) -> Result<Vec<Ask>, Fault> {
+    each_once(wire.iter().map(|ask| ask.id.as_str()), |n| format!("asks[{n}].id"))?;
     let mut asks = Vec::with_capacity(wire.len());
     for (n, ask) in wire.iter().enumerate() {
-        not_empty(format!("asks[{n}].id"), &ask.id)?;
         let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_box).unwrap_or_default();
         asks.push(Ask {
             id: AskId::new(ask.id.as_str()),
@@ -216,55 +224,41 @@ fn asks(wire: &[wire::Ask<'_>], now: Time) -> Result<Vec<Ask>, Fault> {
         });
     }
     asks.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
-    for (n, ask) in wire.iter().enumerate() {
-        let same = |other: &&wire::Ask<'_>| other.id == ask.id;
-        if wire.iter().take(n).any(|other| same(&other)) {
-            let say = format!("{} is asked twice", quote(ask.id.as_str()));
-            return Err(Fault::new(format!("asks[{n}].id"), Code::DuplicateKey, say));
-        }
-    }
     Ok(asks)
 }
 
 fn ask_verb(ask: &wire::Ask<'_>, n: usize) -> Result<AskVerb, Fault> {
+    const WRITE_OFF: &str = "writeOff";
     let machine = ask.args.as_ref().and_then(|args| args.machine.as_ref());
-    let verb = match ask.verb.as_str() {
-        "pause" => AskVerb::Pause,
-        "resume" => AskVerb::Resume,
-        "abort" => AskVerb::Abort,
-        "retry" => AskVerb::Retry,
-        "approve" => AskVerb::Approve,
-        "promote" => AskVerb::Promote,
-        "rollback" => AskVerb::Rollback,
-        "refresh" => AskVerb::Refresh,
-        "release" => AskVerb::Release,
-        "settleCapacity" => AskVerb::SettleCapacity,
-        "writeOff" => {
-            let missing = || {
-                let say = "write-off needs the machine it is about";
-                Fault::new(format!("asks[{n}].args.machine"), Code::MissingKey, say)
-            };
-            return machine
-                .map(|id| AskVerb::WriteOff(InstanceId::new(id.as_str())))
-                .ok_or_else(missing);
+    let of_machine = || format!("asks[{n}].args.machine");
+    let word = ask.verb.as_str();
+    match (AskVerb::PLAIN.into_iter().find(|verb| verb.name() == word), machine) {
+        (Some(verb), None) => Ok(verb),
+        (Some(_), Some(_)) => {
+            let say = format!("{word} is about the pool, not about a machine");
+            Err(Fault::new(of_machine(), Code::BadValue, say).help("leave it out"))
         }
-        other => {
-            let say = format!("{} is not one of {}", quote(other), AskVerb::NAMES.join(", "));
+        (None, Some(id)) if word == WRITE_OFF => {
+            Ok(AskVerb::WriteOff(InstanceId::new(id.as_str())))
+        }
+        (None, None) if word == WRITE_OFF => {
+            let say = "a write-off needs the machine it is about";
+            Err(Fault::new(of_machine(), Code::MissingKey, say))
+        }
+        (None, _) => {
+            let say = format!("{} is not one of {}", quote(word), AskVerb::NAMES.join(", "));
             let fault = Fault::new(format!("asks[{n}].verb"), Code::BadValue, say);
-            return Err(match nearest(other, &AskVerb::NAMES) {
+            Err(match nearest(word, &AskVerb::NAMES) {
                 Some(near) => fault.help(format!("did you mean {near}?")),
                 None => fault,
-            });
+            })
         }
-    };
-    if machine.is_some() {
-        let say = format!("{} is about the pool, not about a machine", verb.name());
-        return Err(Fault::new(format!("asks[{n}].args.machine"), Code::BadValue, say));
     }
-    Ok(verb)
 }
 
 fn facts(wire: &wire::Facts<'_>) -> Result<Facts, Fault> {
+    let names = wire.gates.iter().flatten().map(|gate| gate.name.as_str());
+    each_once(names, |n| format!("facts.gates[{n}].name"))?;
     let gates = wire.gates.iter().flatten().map(|gate| Gate {
         name: gate.name.to_box(),
         verdict: gate.verdict.0,
@@ -272,14 +266,6 @@ fn facts(wire: &wire::Facts<'_>) -> Result<Facts, Fault> {
     });
     let mut gates: Vec<Gate> = gates.collect();
     gates.sort_by(|a, b| a.name.cmp(&b.name));
-    for pair in gates.windows(2) {
-        if let [a, b] = pair
-            && a.name == b.name
-        {
-            let say = format!("the gate {} is there twice", quote(&a.name));
-            return Err(Fault::new("facts.gates", Code::DuplicateKey, say));
-        }
-    }
     let drains = wire.drain.iter().flatten().map(|drain| DrainFact {
         id: InstanceId::new(drain.id.as_str()),
         step: drain.step.to_box(),

@@ -7,11 +7,10 @@
 mod convert;
 mod open;
 mod place;
+mod unread;
 mod wire;
 
 use std::sync::Arc;
-
-use serde_json::error::Category;
 
 use super::diagnostic::Code;
 use super::node::Place;
@@ -25,7 +24,6 @@ use crate::model::plan::{Ask, Facts, Input};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
-use place::Step;
 
 /// One document. A hundred thousand machines with every field take half of it.
 pub const MAX_BYTES: usize = 128 << 20;
@@ -121,14 +119,13 @@ impl Fault {
 impl Snapshots {
     pub fn read(&mut self, document: &[u8]) -> Result<SnapshotInput, Problem> {
         if document.len() > MAX_BYTES {
-            let say =
-                format!("{} bytes are more than the {MAX_BYTES} that are read", document.len());
+            let say = format!("this is longer than the {MAX_BYTES} bytes that are read");
             return Err(Problem::new(Place::START, "", Code::TooLarge, say));
         }
         let text = std::str::from_utf8(document).map_err(|error| not_text(document, &error))?;
         let wire = match serde_json::from_str::<wire::Snapshot<'_>>(text) {
             Ok(wire) => wire,
-            Err(error) => return Err(unreadable(text, &error)),
+            Err(error) => return Err(unread::problem(text, &error)),
         };
         let policy = self.policy(text, wire.pool.get())?;
         convert::input(&wire, policy, &mut self.strings).map_err(|fault| located(text, fault))
@@ -162,9 +159,8 @@ impl Snapshots {
 
 fn not_text(document: &[u8], error: &std::str::Utf8Error) -> Problem {
     let sound = document.get(..error.valid_up_to()).unwrap_or_default();
-    let sound = std::str::from_utf8(sound).unwrap_or_default();
-    let at = place::of_offset(sound, sound.len());
-    Problem::new(at, "", Code::Syntax, "this is not UTF-8 text")
+    let at = Place::after(&String::from_utf8_lossy(sound));
+    Problem::new(at, "", Code::Syntax, "this is not UTF-8 text").help("save it as UTF-8")
 }
 
 fn located(text: &str, fault: Fault) -> Problem {
@@ -175,56 +171,4 @@ fn located(text: &str, fault: Fault) -> Problem {
     let at = place::of_offset(text, found.next().unwrap_or(0));
     let problem = Problem::new(at, fault.path, fault.code, fault.message);
     Problem { help: fault.help, ..problem }
-}
-
-/// Reads again, slowly, to learn which field it was.
-fn unreadable(text: &str, error: &serde_json::Error) -> Problem {
-    let at = place::of_offset(text, place::offset_of(text, error.line(), error.column()));
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let read = serde_path_to_error::deserialize::<_, wire::Snapshot<'_>>(&mut reader);
-    let steps: Vec<Step> = match &read {
-        Ok(_) => Vec::new(),
-        Err(error) => error.path().iter().map_while(step).collect(),
-    };
-    let whole = error.to_string();
-    let say = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(say, _)| say);
-    let code = match error.classify() {
-        Category::Io | Category::Syntax | Category::Eof => Code::Syntax,
-        Category::Data => code_of(say),
-    };
-    let value = place::of_path(text, &steps);
-    let found = match code {
-        Code::Syntax | Code::DuplicateKey => None,
-        Code::UnknownKey => value.and_then(|value| place::of_key(text, value)).or(value),
-        _ => value,
-    };
-    let at = found.map_or(at, |found| place::of_offset(text, found));
-    // The path of these two ends at the map that lacks the key, or has it twice.
-    let key =
-        say.split('`').nth(1).filter(|_| matches!(code, Code::MissingKey | Code::DuplicateKey));
-    let field = place::shown(
-        &steps.into_iter().chain(key.map(|key| Step::Key(key.into()))).collect::<Vec<_>>(),
-    );
-    Problem::new(at, field, code, say)
-}
-
-fn step(segment: &serde_path_to_error::Segment) -> Option<Step> {
-    use serde_path_to_error::Segment;
-    match segment {
-        Segment::Seq { index } => Some(Step::Index(*index)),
-        Segment::Map { key } => Some(Step::Key(key.clone())),
-        Segment::Enum { .. } | Segment::Unknown => None,
-    }
-}
-
-/// The reader of JSON tells what is wrong by text only.
-fn code_of(say: &str) -> Code {
-    let kinds = [
-        ("unknown field", Code::UnknownKey),
-        ("missing field", Code::MissingKey),
-        ("duplicate field", Code::DuplicateKey),
-        ("invalid type", Code::WrongType),
-    ];
-    let found = kinds.iter().find(|(start, _)| say.starts_with(start));
-    found.map_or(Code::BadValue, |(_, code)| *code)
 }

@@ -1,6 +1,6 @@
 //! The journal's open entries, as another program keeps them for us.
 
-use super::convert::{check_count, fields, not_empty};
+use super::convert::{check_count, each_once, fields};
 use super::wire;
 use super::{Fault, Strings};
 use crate::api::v1::diagnostic::{Code, quote};
@@ -22,6 +22,7 @@ pub(super) fn entries(
     if wire.is_empty() {
         return Ok(Vec::new());
     }
+    each_once(wire.iter().map(|open| open.id.as_str()), |n| format!("open[{n}].id"))?;
     let mut by_id: Vec<&Machine> = machines.iter().collect();
     by_id.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     let mut entries = Vec::with_capacity(wire.len());
@@ -30,17 +31,6 @@ pub(super) fn entries(
         entries.push(entry(open, &path, set, &by_id, strings)?);
     }
     entries.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
-    let mut ids: Vec<(&str, usize)> =
-        wire.iter().enumerate().map(|(n, open)| (open.id.as_str(), n)).collect();
-    ids.sort_unstable();
-    for pair in ids.windows(2) {
-        if let [(a, _), (b, n)] = pair
-            && a == b
-        {
-            let say = format!("{} is the id of another entry", quote(a));
-            return Err(Fault::new(format!("open[{n}].id"), Code::DuplicateKey, say));
-        }
-    }
     Ok(entries)
 }
 
@@ -51,7 +41,6 @@ fn entry(
     machines: &[&Machine],
     strings: &mut Strings,
 ) -> Result<Entry, Fault> {
-    not_empty(format!("{path}.id"), &open.id)?;
     let Do::Known(verb) = open.verb.0 else {
         let say = "gray scale-down is not built yet, so there can be no such entry";
         return Err(Fault::new(format!("{path}.do"), Code::NotBuilt, say));
@@ -147,6 +136,7 @@ fn targets(
         let say = "this entry is about the set, not about machines";
         return Err(Fault::new(at("machines"), Code::BadValue, say));
     }
+    each_once(names.iter().map(Text::as_str), |n| at(&format!("machines[{n}]")))?;
     let known = |id: &Text<'_>| names.contains(id);
     let vm_ids = open.vm_ids.iter().flatten().map(|(id, _)| ("vmIds", id));
     let classes = open.classes.iter().flatten().map(|(id, _)| ("classes", id));
@@ -211,14 +201,7 @@ fn phase(
     };
     let at = outcome.at.map_or(since, |at| at.0);
     let path = format!("{path}.outcome");
-    let words = wire::Part {
-        ok: outcome.ok,
-        refusal: outcome.refusal,
-        code: outcome.code.clone(),
-        zone: outcome.zone.clone(),
-        retry_at: outcome.retry_at,
-    };
-    let whole = refused(&words, &path, strings)?;
+    let whole = refused(&outcome.ending(), &path, strings)?;
     let is_unclear = |refused: &Option<Refused>| {
         refused.as_ref().is_some_and(|refused| refused.refusal == Refusal::Unclear)
     };
@@ -234,7 +217,7 @@ fn phase(
         let vm = target.vm.as_ref().map(|vm| parts.get(&Text::new(vm.as_str())));
         let part = vm.flatten().or_else(|| parts.get(&Text::new(target.id.as_str())));
         let found = match part {
-            Some(part) => refused(part, &format!("{path}.machines"), strings)?,
+            Some(part) => refused(&part.ending(), &format!("{path}.machines"), strings)?,
             None => whole.clone(),
         };
         each.push((target.key(), found));
@@ -261,11 +244,11 @@ fn phase(
 
 /// `None`: it went well.
 fn refused(
-    part: &wire::Part<'_>,
+    ending: &wire::Ending<'_>,
     path: &str,
     strings: &mut Strings,
 ) -> Result<Option<Refused>, Fault> {
-    match (part.ok, part.refusal) {
+    match (ending.ok, ending.refusal) {
         (true, None) => Ok(None),
         (true, Some(_)) => {
             let say = "what ended ok was not refused";
@@ -277,10 +260,10 @@ fn refused(
                 .help("write unclear where the answer was lost"))
         }
         (false, Some(refusal)) => Ok(Some(Refused {
-            refusal: refusal.0,
-            code: part.code.as_ref().map(Text::to_box),
-            zone: part.zone.as_ref().map(|zone| strings.zone(zone.as_str())),
-            retry_at: part.retry_at.map(|at| at.0),
+            refusal,
+            code: ending.code.map(Text::to_box),
+            zone: ending.zone.map(|zone| strings.zone(zone.as_str())),
+            retry_at: ending.retry_at,
         })),
     }
 }

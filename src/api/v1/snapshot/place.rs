@@ -16,11 +16,7 @@ pub(super) enum Step {
 
 /// The place of a byte; columns count characters.
 pub(super) fn of_offset(text: &str, offset: usize) -> Place {
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Place { line: number(line), column: number(column) }
+    Place::after(text.get(..offset).unwrap_or(text))
 }
 
 /// The byte at which a line and a column of bytes lie, both counted from 1.

@@ -14,6 +14,7 @@ use crate::model::inventory::{Native, Orchestration};
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use crate::model::plan::Verdict;
+use crate::model::time::Time;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -190,32 +191,57 @@ pub(super) struct Open<'a> {
     pub outcome: Option<Outcome<'a>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Outcome<'a> {
-    pub ok: bool,
-    pub refusal: Option<Word<Refusal>>,
-    #[serde(borrow)]
-    pub code: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub zone: Option<Text<'a>>,
-    pub at: Option<Stamp>,
-    pub retry_at: Option<Stamp>,
-    #[serde(borrow)]
-    pub machines: Option<BTreeMap<Text<'a>, Part<'a>>>,
+/// How something ended, and the keys that are only there.
+macro_rules! ending {
+    ($(#[$doc:meta])* $name:ident { $($(#[$more:meta])* $key:ident: $ty:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub(super) struct $name<'a> {
+            ok: bool,
+            refusal: Option<Word<Refusal>>,
+            #[serde(borrow)]
+            code: Option<Text<'a>>,
+            #[serde(borrow)]
+            zone: Option<Text<'a>>,
+            retry_at: Option<Stamp>,
+            $($(#[$more])* pub $key: $ty,)*
+        }
+
+        impl $name<'_> {
+            pub fn ending(&self) -> Ending<'_> {
+                Ending {
+                    ok: self.ok,
+                    refusal: self.refusal.map(|word| word.0),
+                    code: self.code.as_ref(),
+                    zone: self.zone.as_ref(),
+                    retry_at: self.retry_at.map(|at| at.0),
+                }
+            }
+        }
+    };
 }
 
-/// How it ended for one machine of a batch.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Part<'a> {
+/// Well, or how it was refused.
+pub(super) struct Ending<'a> {
     pub ok: bool,
-    pub refusal: Option<Word<Refusal>>,
-    #[serde(borrow)]
-    pub code: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub zone: Option<Text<'a>>,
-    pub retry_at: Option<Stamp>,
+    pub refusal: Option<Refusal>,
+    pub code: Option<&'a Text<'a>>,
+    pub zone: Option<&'a Text<'a>>,
+    pub retry_at: Option<Time>,
+}
+
+ending! {
+    Outcome {
+        at: Option<Stamp>,
+        #[serde(borrow)]
+        machines: Option<BTreeMap<Text<'a>, Part<'a>>>,
+    }
+}
+
+ending! {
+    /// One machine of a batch.
+    Part {}
 }
 
 #[derive(Deserialize)]
