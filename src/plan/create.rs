@@ -191,7 +191,7 @@ pub(super) fn raise(
     let from = input.set.capacity;
     let mut to = i64::from(from) + create;
     if input.set.orchestration == Orchestration::Uniform {
-        to = to.min(count.ceiling + count.excused - count.unlowered(from));
+        to = to.min(count.ceiling + count.excused);
         if drift > 0 {
             // What the capacity already asks for may come as well: one step at a time, and never over the ceiling.
             to = to.min(i64::from(from) + 1).min(count.ceiling - count.leaving);
@@ -304,10 +304,7 @@ fn allowed(
     if !desired::is_trusted(input, memory, journal.pending) {
         return 0;
     }
-    let theirs = input.policy.owner == Owner::ScaleSet;
-    let unlowered = count.unlowered(input.set.capacity);
-    let most = wish.ceiling_left - unlowered;
-    if unlowered > 0 && (theirs || most <= 0) {
+    if count.unlowered(input.set.capacity) > 0 {
         holds
             .add(
                 HoldReason::Leaving,
@@ -326,7 +323,7 @@ fn allowed(
             .ask("approve");
         return 0;
     }
-    within_quota(input, pinned(input, memory, count, wish, holds).min(most), holds)
+    within_quota(input, pinned(input, memory, count, wish, holds).min(wish.ceiling_left), holds)
 }
 
 fn hold_refused(back_off: &BackOff, holds: &mut Holds) {

@@ -71,7 +71,9 @@ impl Stage {
         let lacking = truth.map_or(0, |truth| {
             let active = u32::try_from(truth.active()).unwrap_or(u32::MAX);
             let from = raise.map_or(0, |(from, _)| from);
-            truth.shown_capacity.max(truth.capacity).max(from).saturating_sub(active)
+            let lacks = truth.shown_capacity.max(truth.capacity).max(from).saturating_sub(active);
+            // From a number that still counts what is being deleted, as many more are asked for.
+            lacks.max(from.saturating_sub(truth.capacity))
         });
         let lacking = if raise.is_some() { lacking } else { 0 };
         let asked = raise.map_or(0, |(from, to)| to.saturating_sub(from));
