@@ -1,7 +1,7 @@
 //! Who decides in a rehearsal: the real planner and the real judge, with a note of what they went by and of what was
 //! really there at that moment.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::plant::Plant;
 use super::stage::{Shared, Stage};
@@ -14,7 +14,7 @@ use crate::model::plan::{Facts, Input, PlanBug, Planned};
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 use crate::reconcile::Decide;
-use crate::world::{Guid, MINUTE, Ms, Provisioning};
+use crate::world::{Guid, MINUTE, Ms};
 
 /// What one decision rested on.
 #[derive(Debug, Clone)]
@@ -98,6 +98,14 @@ impl Decide for Watching {
 /// A complete listing shows every machine that was made this long before it.
 const LISTED_WITHIN: Ms = MINUTE;
 
+/// A row of the last listing.
+struct Shown<'a> {
+    vm: Guid,
+    text: &'a Arc<str>,
+    serves: Option<Time>,
+    leaving: bool,
+}
+
 impl Stage {
     /// Nobody who reads can know of it: others made it, or it ought to be listed by now and is not.
     fn is_hidden(&self, vm: Guid, created: Ms) -> bool {
@@ -106,39 +114,44 @@ impl Stage {
 
     /// Every machine there is, and every one that the last listing showed as serving: its death since is no doing of ours.
     fn real(&self) -> Vec<Real> {
-        let Some(truth) = self.world.truth(self.set) else { return Vec::new() };
-        let showed = self.showed.items.iter().zip(&self.showed.conditions);
-        let mut shown: Vec<(Guid, Option<Time>, bool)> = showed
+        if self.world.true_model(self.set).is_none() {
+            return Vec::new();
+        }
+        let showed = self.showed.items().iter().zip(&self.showed.conditions);
+        let mut shown: Vec<Shown> = showed
             .map(|(view, (condition, since))| {
                 let since = since.unwrap_or(Time::from_millis(view.created));
                 let serves = (*condition == Condition::Ready).then_some(since);
-                (view.vm, serves, *condition == Condition::Deleting)
+                let leaving = *condition == Condition::Deleting;
+                Shown { vm: view.vm, text: &view.vm_text, serves, leaving }
             })
             .collect();
-        shown.sort_unstable();
-        let mut all: Vec<Real> = Vec::with_capacity(truth.instances.len());
-        for instance in &truth.instances {
-            let listed = shown.binary_search_by_key(&instance.vm, |(vm, ..)| *vm);
+        shown.sort_unstable_by_key(|row| row.vm);
+        let mut all: Vec<Real> = Vec::with_capacity(shown.len());
+        for brief in self.world.briefs(self.set) {
+            let listed = shown.binary_search_by_key(&brief.vm, |row| row.vm);
+            let listed = listed.ok().and_then(|at| shown.get_mut(at));
             // A delete that came to nothing since is no doing of ours.
-            let leaving = listed.ok().and_then(|at| shown.get(at)).is_some_and(|row| row.2);
-            let serves = match listed.ok().and_then(|at| shown.get_mut(at)) {
-                Some((_, serves, _)) => serves.take(),
-                None => instance.is_ready().then(|| Time::from_millis(instance.guest_since)),
+            let leaving = listed.as_ref().is_some_and(|row| row.leaving);
+            let unheard = listed.is_none() && self.is_hidden(brief.vm, brief.created);
+            let serves = match listed {
+                Some(row) => row.serves.take(),
+                None => brief.ready.then(|| Time::from_millis(brief.guest_since)),
             };
-            let cordoned = self.cluster.as_ref().is_some_and(|c| c.is_cordoned_by_us(instance.vm));
+            let cordoned = self.cluster.as_ref().is_some_and(|c| c.is_cordoned_by_us(brief.vm));
             all.push(Real {
                 serves,
-                touched: cordoned || self.touched.contains_key(&instance.vm),
+                touched: cordoned || self.touched.contains_key(&brief.vm),
                 cordoned,
-                deleting: leaving || instance.provisioning == Provisioning::Deleting,
-                unheard: listed.is_err() && self.is_hidden(instance.vm, instance.created),
-                key: Key::new(instance.vm.to_string()),
+                deleting: leaving || brief.deleting,
+                unheard,
+                key: Key::shared(brief.vm_text),
             });
         }
-        let gone = shown.into_iter().filter_map(|(vm, serves, _)| {
-            let serves = Some(serves?);
-            let touched = self.touched.contains_key(&vm);
-            let key = Key::new(vm.to_string());
+        let gone = shown.into_iter().filter_map(|row| {
+            let serves = Some(row.serves?);
+            let touched = self.touched.contains_key(&row.vm);
+            let key = Key::shared(row.text);
             Some(Real { key, serves, touched, cordoned: false, deleting: true, unheard: true })
         });
         all.extend(gone);
