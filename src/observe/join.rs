@@ -51,7 +51,8 @@ pub(super) fn join(records: &[Machine], rows: &[Instance]) -> Joined {
 }
 
 fn same_vm(a: Option<&VmId>, b: Option<&VmId>) -> Option<()> {
-    a.zip(b).is_some_and(|(a, b)| a.as_str().eq_ignore_ascii_case(b.as_str())).then_some(())
+    let same = |a: &VmId, b: &VmId| a == b || a.as_str().eq_ignore_ascii_case(b.as_str());
+    a.zip(b).is_some_and(|(a, b)| same(a, b)).then_some(())
 }
 
 enum Pair {

@@ -106,6 +106,33 @@ struct Shown<'a> {
     leaving: bool,
 }
 
+/// All rows of the last listing, to be asked for in the order in which the cloud lists.
+struct Listed<'a> {
+    rows: Vec<Shown<'a>>,
+    /// The row after the one that was asked for last: most likely the next.
+    next: usize,
+    by_vm: Option<Vec<(Guid, usize)>>,
+}
+
+impl<'a> Listed<'a> {
+    fn find(&mut self, vm: Guid) -> Option<&mut Shown<'a>> {
+        let at = if self.rows.get(self.next).is_some_and(|row| row.vm == vm) {
+            self.next
+        } else {
+            let by_vm = self.by_vm.get_or_insert_with(|| {
+                let mut all: Vec<(Guid, usize)> =
+                    self.rows.iter().map(|row| row.vm).zip(0..).collect();
+                all.sort_unstable();
+                all
+            });
+            let found = by_vm.binary_search_by_key(&vm, |(vm, _)| *vm).ok()?;
+            by_vm.get(found)?.1
+        };
+        self.next = at + 1;
+        self.rows.get_mut(at)
+    }
+}
+
 impl Stage {
     /// Nobody who reads can know of it: others made it, or it ought to be listed by now and is not.
     fn is_hidden(&self, vm: Guid, created: Ms) -> bool {
@@ -118,19 +145,16 @@ impl Stage {
             return Vec::new();
         }
         let showed = self.showed.items().iter().zip(&self.showed.conditions);
-        let mut shown: Vec<Shown> = showed
-            .map(|(view, (condition, since))| {
-                let since = since.unwrap_or(Time::from_millis(view.created));
-                let serves = (*condition == Condition::Ready).then_some(since);
-                let leaving = *condition == Condition::Deleting;
-                Shown { vm: view.vm, text: &view.vm_text, serves, leaving }
-            })
-            .collect();
-        shown.sort_unstable_by_key(|row| row.vm);
-        let mut all: Vec<Real> = Vec::with_capacity(shown.len());
+        let shown = showed.map(|(view, (condition, since))| {
+            let since = since.unwrap_or(Time::from_millis(view.created));
+            let serves = (*condition == Condition::Ready).then_some(since);
+            let leaving = *condition == Condition::Deleting;
+            Shown { vm: view.vm, text: &view.vm_text, serves, leaving }
+        });
+        let mut shown = Listed { rows: shown.collect(), next: 0, by_vm: None };
+        let mut all: Vec<Real> = Vec::with_capacity(shown.rows.len());
         for brief in self.world.briefs(self.set) {
-            let listed = shown.binary_search_by_key(&brief.vm, |row| row.vm);
-            let listed = listed.ok().and_then(|at| shown.get_mut(at));
+            let listed = shown.find(brief.vm);
             // A delete that came to nothing since is no doing of ours.
             let leaving = listed.as_ref().is_some_and(|row| row.leaving);
             let unheard = listed.is_none() && self.is_hidden(brief.vm, brief.created);
@@ -148,7 +172,7 @@ impl Stage {
                 key: Key::shared(brief.vm_text),
             });
         }
-        let gone = shown.into_iter().filter_map(|row| {
+        let gone = shown.rows.into_iter().filter_map(|row| {
             let serves = Some(row.serves?);
             let touched = self.touched.contains_key(&row.vm);
             let key = Key::shared(row.text);
