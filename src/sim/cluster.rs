@@ -4,7 +4,7 @@
 //! ladder gives up. Pods that leave are placed at once on the emptiest node that takes any. All times are drawn per node,
 //! so two rehearsals of one seed differ only in what is asked of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ambient::Dice;
 use crate::model::ids::NodeName;
@@ -91,7 +91,7 @@ pub(super) struct Cluster {
     /// Pods for which no node has room.
     homeless: Vec<u32>,
     /// When drains end.
-    ends: std::collections::BTreeSet<(Ms, Guid)>,
+    ends: BTreeSet<(Ms, Guid)>,
     /// Calm from then on: no budget blocks and the cluster answers.
     calm_from: Ms,
     /// Cordons of ours put on and lifted, and (without a word) drains that ended.
@@ -107,7 +107,7 @@ impl Cluster {
             nodes: BTreeMap::new(),
             pods: vec![Pod::default(); pods as usize],
             homeless: (0..pods).collect(),
-            ends: std::collections::BTreeSet::new(),
+            ends: BTreeSet::new(),
             calm_from,
             news: Vec::new(),
         }
@@ -208,7 +208,7 @@ impl Cluster {
         if self.homeless.is_empty() {
             return;
         }
-        let mut room: std::collections::BTreeSet<(usize, Guid)> = self
+        let mut room: BTreeSet<(usize, Guid)> = self
             .nodes
             .iter()
             .filter(|(_, node)| node.ready && node.cordon.is_none())
@@ -294,7 +294,8 @@ impl Cluster {
         }
     }
 
-    pub fn is_cordoned_by_us(&self, vm: Guid) -> bool {
-        self.nodes.get(&vm).is_some_and(|node| node.cordon == Some(Cordon::Ours))
+    pub fn cordoned_by_us(&self) -> BTreeSet<Guid> {
+        let ours = self.nodes.iter().filter(|(_, node)| node.cordon == Some(Cordon::Ours));
+        ours.map(|(vm, _)| *vm).collect()
     }
 }

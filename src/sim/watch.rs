@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::cluster::Cluster;
 use super::plant::Plant;
 use super::stage::{Shared, Stage};
 use crate::judge::{self, Case, Note, Real};
@@ -151,6 +152,7 @@ impl Stage {
             let leaving = *condition == Condition::Deleting;
             Shown { vm: view.vm, text: &view.vm_text, serves, leaving }
         });
+        let ours = self.cluster.as_ref().map(Cluster::cordoned_by_us).unwrap_or_default();
         let mut shown = Listed { rows: shown.collect(), next: 0, by_vm: None };
         let mut all: Vec<Real> = Vec::with_capacity(shown.rows.len());
         for brief in self.world.briefs(self.set) {
@@ -162,7 +164,7 @@ impl Stage {
                 Some(row) => row.serves.take(),
                 None => brief.ready.then(|| Time::from_millis(brief.guest_since)),
             };
-            let cordoned = self.cluster.as_ref().is_some_and(|c| c.is_cordoned_by_us(brief.vm));
+            let cordoned = ours.contains(&brief.vm);
             all.push(Real {
                 serves,
                 touched: cordoned || self.touched.contains_key(&brief.vm),
