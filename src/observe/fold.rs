@@ -101,7 +101,8 @@ pub fn fold(mut records: Vec<Machine>, look: &Look<'_>) -> Folded {
 
 impl Folded {
     /// Take out the closed records and put the new ones in their place of the order.
-    fn replace(&mut self, gone: &[usize], new: Vec<Machine>) {
+    fn replace(&mut self, gone: &[usize], mut new: Vec<Machine>) {
+        new.sort_by(Machine::listing_order);
         keep_others(&mut self.machines, gone);
         keep_others(&mut self.touched, gone);
         self.machines.extend(new);
