@@ -13,7 +13,9 @@ use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Protection};
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadFailed};
-use crate::world::{self, Failure, Health, InstanceView, Model, Power, Provisioning, SetView};
+use crate::world::{
+    self, Failure, Health, InstanceView, Leaf, Model, Power, Provisioning, SetView,
+};
 
 impl ReadCloud for Shared {
     async fn list(&self, _set: &ScaleSetId) -> Result<Inventory, ReadFailed> {
@@ -27,7 +29,7 @@ impl Stage {
         let set = self.world.get_set(self.set);
         self.pass_call();
         let set = set.map_err(|failure| self.nothing_seen(&failure))?;
-        let (picture, read, cut) = self.list()?;
+        let Pages { picture, read, cut } = self.list()?;
         let mut gaps: Vec<Gap> = Vec::new();
         gaps.extend(
             cut.as_ref().map(|why| Gap { what: "listing".into(), why: why.to_string().into() }),
@@ -61,8 +63,7 @@ impl Stage {
         }
     }
 
-    /// All pages that could be had (a picture, and how many of its rows), and what kept the rest away.
-    fn list(&mut self) -> Result<(Arc<Vec<InstanceView>>, usize, Option<Failure>), ReadFailed> {
+    fn list(&mut self) -> Result<Pages, ReadFailed> {
         let page = self.world.list_leaf(self.set, None);
         self.pass_call();
         let mut page = page.map_err(|failure| self.nothing_seen(&failure))?;
@@ -73,12 +74,12 @@ impl Stage {
             self.pass_call();
             match next {
                 Ok(next) => page = next,
-                Err(why) => return Ok((page.picture, page.rows.end, Some(why))),
+                Err(why) => return Ok(Pages::of(page, Some(why))),
             }
             pages += 1;
             self.pace_listings(pages);
         }
-        Ok((page.picture, page.rows.end, None))
+        Ok(Pages::of(page, None))
     }
 
     fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetSeen {
@@ -145,6 +146,21 @@ impl Stage {
             workloads: node.map_or(0, |node| node.pods.len() as u32),
             node: node.map(|node| node.name.clone()),
         }
+    }
+}
+
+/// All pages that could be had, up to the last one, and what kept the rest away.
+#[derive(Debug)]
+struct Pages {
+    picture: Arc<Vec<InstanceView>>,
+    /// So many rows of it.
+    read: usize,
+    cut: Option<Failure>,
+}
+
+impl Pages {
+    fn of(last: Leaf, cut: Option<Failure>) -> Self {
+        Self { picture: last.picture, read: last.rows.end, cut }
     }
 }
 
