@@ -287,15 +287,6 @@ fn allowed(
         hold_refused(back_off, holds);
         return 0;
     }
-    if lets_deletes_end(input, memory) {
-        holds
-            .add(
-                HoldReason::Leaving,
-                "a delete goes on, and the cloud lately ended one for a newer request; it goes on alone",
-            )
-            .number("leaving", count.leaving);
-        return 0;
-    }
     // Who is made now would still come up on the model that is being left; the hold says what is waited for.
     if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
         return 0;
@@ -304,14 +295,7 @@ fn allowed(
     if !desired::is_trusted(input, memory, journal.pending) {
         return 0;
     }
-    if count.unlowered(input.set.capacity) > 0 {
-        holds
-            .add(
-                HoldReason::Leaving,
-                "the capacity still counts machines that are being deleted; a raise now would bring them back",
-            )
-            .number("capacity", i64::from(input.set.capacity))
-            .number("leaving", count.leaving);
+    if waits_for_deletes(input, memory, count, holds) {
         return 0;
     }
     if is_unsafe(input, memory) {
@@ -324,6 +308,22 @@ fn allowed(
         return 0;
     }
     within_quota(input, pinned(input, memory, count, wish, holds).min(wish.ceiling_left), holds)
+}
+
+/// Deletes that a raise would undo, with the hold that says so.
+fn waits_for_deletes(input: &Input, memory: &PoolState, count: &Count, holds: &mut Holds) -> bool {
+    let say = if lets_deletes_end(input, memory) {
+        "a delete goes on, and the cloud lately ended one for a newer request; it goes on alone"
+    } else if count.unlowered(input.set.capacity) > 0 {
+        "the capacity still counts machines that are being deleted; a raise now would bring them back"
+    } else {
+        return false;
+    };
+    holds
+        .add(HoldReason::Leaving, say)
+        .number("capacity", i64::from(input.set.capacity))
+        .number("leaving", count.leaving);
+    true
 }
 
 fn hold_refused(back_off: &BackOff, holds: &mut Holds) {

@@ -334,6 +334,8 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
             set_aside(input, memory, machine, *at, refused.code.as_deref());
             Doing::Lost
         }
+        // What we put on its node is still there.
+        (Verb::Restore, Err(_)) => back(machine),
         (Verb::Reimage, Ok(())) if machine.lifecycle == Lifecycle::Updating => Doing::Lost,
         _ => Doing::Nothing,
     }

@@ -138,7 +138,11 @@ fn a_doubtful_delete_is_what_the_listing_shows() {
     assert_eq!(settled(Verb::Delete, &read, &all, &[]), Step::Settle(Outcome::Done));
     let targets = all.clone();
     all[0].condition = Condition::Deleting;
+    // Missing from one listing, and never shown as going: no proof yet.
     all[1].missed = 1;
+    assert_eq!(settled(Verb::Delete, &read, &targets, &all), Step::Wait(None));
+    // Shown as going before, and older than any picture a list may show.
+    (all[1].condition, all[1].first_seen) = (Condition::Deleting, at(-900));
     let each = targets.iter().map(Machine::key).zip([None, None, Some(preempted())]).collect();
     assert_eq!(settled(Verb::Delete, &read, &targets, &all), Step::Settle(Outcome::Mixed(each)));
     // The id is used again by another machine: the one that was meant is gone.

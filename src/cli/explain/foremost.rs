@@ -31,6 +31,7 @@ const ORDER: &[HoldReason] = &[
     HoldReason::Quota,
     HoldReason::Refused,
     HoldReason::UnsafeRaise,
+    HoldReason::SizeDoubted,
     // Something is on its way.
     HoldReason::RaiseNotLanded,
     HoldReason::RaisedNotSeen,
