@@ -11,7 +11,7 @@ use super::desired::{self, FALL_WINDOW};
 use super::journal::Journal;
 use super::numbers::Count;
 use super::remove::Removals;
-use super::rows::{Group, Row, is};
+use super::rows::{Doing, Group, Row, is};
 use super::send::{ASKED_ONCE_MORE, Sent};
 
 /// After somebody else changed the capacity, surplus is not believed for this long.
@@ -105,8 +105,12 @@ pub(super) fn remember(
     removals: &Removals,
     sent: &Sent,
 ) {
-    let surplus =
-        removals.picked.iter().filter(|(_, because)| *because == Because::Surplus).count();
+    let picked = removals.picked.iter().filter(|(_, because)| *because == Because::Surplus);
+    // Asked again after a refusal: it is only now that it goes.
+    let again = sent.moved.iter().map(|(row, ..)| &rows[*row]).filter(|row| {
+        matches!(row.doing, Doing::AskAgain(_)) && row.because == Some(Because::Surplus)
+    });
+    let surplus = picked.count() + again.count();
     if surplus > 0 {
         memory.surplus_removed.retain(|(at, _)| input.now.since(*at) < FALL_WINDOW);
         memory.surplus_removed.push((input.now, surplus as u32));

@@ -157,7 +157,10 @@ pub(super) fn classify(
             shown_deleting: machine.condition == Condition::Deleting,
         };
         follow_entries(input, (journal, &tombs), memory, machine, &mut row);
-        if row.doing == Doing::Nothing && row.group != Group::Ghost {
+        // Taken back by an earlier plan, which could not use its look: the entry is shown once more.
+        let back_already = matches!(row.doing, Doing::Lost | Doing::TakeBack)
+            && machine.lifecycle == Lifecycle::InService;
+        if (row.doing == Doing::Nothing || back_already) && row.group != Group::Ghost {
             row.group = group(input, machine, blind);
         }
         row.written_off &= matches!(row.group, Group::Leaving | Group::Ghost);
@@ -165,6 +168,13 @@ pub(super) fn classify(
             .blocked
             .iter()
             .any(|blocked| blocked.until > input.now && is(&blocked.key, machine));
+        // In service by our records, though its node was not given back yet: there, and not available.
+        if back_already && row.doing == Doing::TakeBack {
+            row.waiting = true;
+            if row.group == Group::Ready {
+                row.group = Group::Unready;
+            }
+        }
         rows.push(row);
     }
     tombs.put_back(memory);

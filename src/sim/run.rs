@@ -467,9 +467,7 @@ fn calm_down(world: &mut world::World, set: world::SetId, scenario: &Scenario) {
     let now = world.now();
     let native = &scenario.set.native;
     if native.autoscale.is_some() || native.rebalance {
-        // Nobody else moves the size any more.
-        let quiet = world::Native { autoscale: None, rebalance: false, ..native.clone() };
-        world.happens(set, Deed::SetNative(quiet));
+        world.leave_size_alone(set);
     }
     world.set_faults(world::Faults::default());
     world.happens(set, Deed::SetQuota(None));

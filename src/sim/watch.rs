@@ -185,7 +185,10 @@ impl Stage {
             let extra = listed.is_none() && extras > 0;
             extras -= u32::from(extra);
             let hidden = || listed.is_none() && self.is_hidden(brief.vm, brief.created);
-            let unheard = extra || hidden();
+            // Taken away by the cloud before anybody saw it.
+            let taken =
+                || listed.is_none() && brief.deleting && !self.touched.contains_key(&brief.vm);
+            let unheard = extra || hidden() || taken();
             let serves = match listed {
                 Some(row) => row.serves.take(),
                 None => brief.ready.then(|| Time::from_millis(brief.guest_since)),

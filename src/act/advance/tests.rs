@@ -139,7 +139,7 @@ fn a_doubtful_delete_is_what_the_listing_shows() {
     let targets = all.clone();
     all[0].condition = Condition::Deleting;
     // Missing from one listing, and never shown as going: no proof yet.
-    all[1].missed = 1;
+    all[1].missed = 2;
     assert_eq!(settled(Verb::Delete, &read, &targets, &all), Step::Wait(None));
     // Shown as going before, and older than any picture a list may show.
     (all[1].condition, all[1].first_seen) = (Condition::Deleting, at(-900));
@@ -159,9 +159,12 @@ fn a_doubtful_raise_landed_if_the_capacity_or_our_deletes_say_so() {
         ..entry(Verb::Delete, &[machine(1, Condition::Ready)], phase)
     };
     let settle = |capacity, open: &[Entry]| {
-        let read = set(120, capacity);
-        advance(&doubt(), &sight(&read, &[], open), Pace::default(), at(121))
+        let read = set(230, capacity);
+        advance(&doubt(), &sight(&read, &[], open), Pace::default(), at(231))
     };
+    let early = set(120, 4);
+    let early = advance(&doubt(), &sight(&early, &[], &[doubt()]), Pace::default(), at(121));
+    assert_eq!(early, Step::Wait(None), "one number alone may be an old one");
     let landed = Step::Settle(Outcome::Done);
     assert_eq!(settle(4, &[doubt()]), landed);
     assert_eq!(settle(3, &[doubt()]), Step::Settle(Outcome::Refused(preempted())));

@@ -175,8 +175,9 @@ struct Same {
 impl Quiet {
     pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
         let case = truth.case;
-        // A person's word is a change.
-        if !scene.at_goal() || !case.planned.report.asks.is_empty() {
+        // A person's word is a change, and so is a look that shows less.
+        let asked = !case.planned.report.asks.is_empty();
+        if !scene.at_goal() || asked || !case.set.complete {
             *self = Self::default();
             return;
         }
