@@ -8,7 +8,7 @@ use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
 use crate::model::rollout::{BackOff, PoolState, Stage};
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 use super::course::FAILED_IN_A_ROW;
 use super::desired;
@@ -67,7 +67,11 @@ pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Coun
                     .iter_mut()
                     .find(|b| b.refusal == refused.refusal && b.zone == refused.zone);
                 let (first, longest) = backoff_of(refused.refusal);
-                let told = |until| refused.retry_at.map_or(until, |told| told.max(until));
+                let told = |until: Time| match refused.retry_at {
+                    // Asked too often, and told when the next is answered: to wait any longer brings nothing.
+                    Some(told) if refused.refusal == Refusal::Throttled => told,
+                    told => told.map_or(until, |told| told.max(until)),
+                };
                 match known {
                     Some(b) if b.at >= at => {}
                     Some(b) => {
