@@ -14,6 +14,7 @@ use super::course::FAILED_IN_A_ROW;
 use super::desired;
 use super::holds::Holds;
 use super::journal::Journal;
+use super::limit::{self, LIMIT};
 use super::model;
 use super::numbers::Count;
 
@@ -193,7 +194,7 @@ pub(super) fn raise(
     let wish = asked.wish;
     let create = allowed(input, memory, journal, count, wish, holds);
     let from = input.set.capacity;
-    let mut to = i64::from(from) + create;
+    let mut to = (i64::from(from) + create).min(LIMIT);
     if input.set.orchestration == Orchestration::Uniform {
         to = to.min(count.ceiling + count.excused);
         if drift > 0 {
@@ -211,7 +212,10 @@ pub(super) fn raise(
             hold.ask("settleCapacity");
         }
     }
-    if create > 0 && to <= i64::from(from) && drift == 0 {
+    let blocked = create > 0 && to <= i64::from(from) && drift == 0;
+    if limit::lacks_room(input, count, wish) || (blocked && to >= LIMIT) {
+        limit::hold(count, holds);
+    } else if blocked {
         holds
             .add(
                 HoldReason::Ceiling,

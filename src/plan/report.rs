@@ -11,6 +11,7 @@ use crate::model::time::{Span, Time};
 
 use super::Desk;
 use super::course::{Barrier, Closed};
+use super::limit::{self, LIMIT};
 use super::reasons::SOON;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
@@ -39,14 +40,7 @@ pub(super) fn report(
     let rollout = rollout(&desk);
     let estimate = estimate(&desk, &actions);
     let again = again(&desk, &actions);
-    let mut notices: Vec<Box<str>> = Vec::new();
-    if desk.resolved.forced {
-        notices.push("maxSurge and maxUnavailable both round to 0; one may be unavailable".into());
-    }
-    if let Some(busy) = &desk.input.set.busy {
-        notices
-            .push(format!("somebody else's {} runs since {}", busy.operation, busy.since).into());
-    }
+    let notices = notices(&desk);
     let holds = desk.holds.finish();
     let again = holds.iter().map(|hold| hold.recheck).fold(again, Time::min);
     let report = Report {
@@ -62,6 +56,25 @@ pub(super) fn report(
         again,
     };
     Planned { actions, report, state: desk.memory }
+}
+
+/// What a person should know whatever is done.
+fn notices(desk: &Desk) -> Vec<Box<str>> {
+    let mut notices: Vec<Box<str>> = Vec::new();
+    if desk.resolved.forced {
+        notices.push("maxSurge and maxUnavailable both round to 0; one may be unavailable".into());
+    }
+    let without = limit::surge_without_room(desk.input, &desk.count);
+    if without > 0 {
+        let say =
+            format!("a scale set holds {LIMIT} machines: {without} of maxSurge cannot be had");
+        notices.push(say.into());
+    }
+    if let Some(busy) = &desk.input.set.busy {
+        notices
+            .push(format!("somebody else's {} runs since {}", busy.operation, busy.since).into());
+    }
+    notices
 }
 
 fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineReport {
