@@ -101,6 +101,64 @@ fn a_failing_gate_in_the_watch_stops_before_the_end() {
     assert!(turn.is_idle() && turn.planned.state.rollout.is_some());
 }
 
+/// All done and an hour of watching begun; the gate is named by the checkpoint that was passed.
+fn baking(verdict: Option<Verdict>, on_failure: OnFailure) -> Pool {
+    let pool = Pool::new(3, "1", "0").old_ready(3).policy(|d| {
+        d.rollout.bake = Span::hours(1);
+        d.rollout.checkpoints = vec![checkpoint("1", Span::ZERO, &["slo"])];
+        d.rollout.on_failure = on_failure;
+    });
+    let mut world = World::new(pool.gate("slo", Verdict::Pass));
+    world.run(200, |world| {
+        let rollout = world.pool.state.as_ref().unwrap().rollout.as_ref();
+        matches!(rollout.map(|r| &r.stage), Some(Stage::Baking { .. }))
+    });
+    let mut pool = world.pool.clone();
+    pool.facts.gates.clear();
+    match verdict {
+        Some(verdict) => pool.gate("slo", verdict),
+        None => pool,
+    }
+}
+
+fn baked(pool: Pool, on: Span) -> super::kit::Turn {
+    let first = pool.plan();
+    first.says("baking");
+    pool.after(&first, on).plan()
+}
+
+#[test]
+fn the_watch_ends_on_a_word_of_its_gates() {
+    let pause = OnFailure::Pause;
+    let (hour, two) = (Span::minutes(61), Span::minutes(121));
+    let ended = baked(baking(Some(Verdict::Pass), pause), hour);
+    assert_eq!(ended.phase(), RolloutPhase::Succeeded);
+    // No verdict, be it measured or not, ends nothing; no verdict in time is a no.
+    for none in [Some(Verdict::Unknown), None] {
+        let waits = baked(baking(none, pause), hour);
+        assert_eq!(waits.phase(), RolloutPhase::Baking);
+        assert_eq!(waits.says("gateUnknown").hold("gateUnknown").unwrap().verb, Some("promote"));
+        let late = baked(baking(none, pause), two);
+        assert_eq!(late.phase(), RolloutPhase::Paused);
+        late.says("failing");
+        let back = baked(baking(none, OnFailure::Rollback), two);
+        assert_eq!(back.planned.report.rollout.to, Some(rev("r1")));
+        let waits = baked(baking(none, OnFailure::Continue), two);
+        assert_eq!(waits.phase(), RolloutPhase::Baking);
+        waits.says("gateUnknown");
+    }
+    let no = baking(Some(Verdict::Fail), OnFailure::Continue).plan();
+    assert_eq!(no.phase(), RolloutPhase::Baking);
+    no.says("gateFailed");
+    // A person may end it, and without a watch nobody is asked.
+    let pool = baking(None, pause);
+    let turn = pool.plan();
+    let ended = pool.after(&turn, hour).ask(AskVerb::Promote).plan();
+    assert_eq!(ended.phase(), RolloutPhase::Succeeded);
+    let pool = baking(Some(Verdict::Fail), pause).policy(|d| d.rollout.bake = Span::ZERO);
+    assert_eq!(pool.plan().phase(), RolloutPhase::Succeeded);
+}
+
 #[test]
 fn failures_count_once_each_and_stop_at_the_threshold() {
     let failing = |failed: usize, threshold: &str| {
