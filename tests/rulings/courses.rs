@@ -160,6 +160,24 @@ fn the_watch_ends_on_a_word_of_its_gates() {
 }
 
 #[test]
+fn what_was_new_before_the_rollout_opened_counts_for_its_checkpoint() {
+    // Five of ten serve on the new revision already: a tenth of those to replace is one, and five prove more than one.
+    let pool = |approval| {
+        let pool = Pool::new(10, "2", "0").old_ready(5).new_ready(5);
+        pool.policy(|d| {
+            d.rollout.checkpoints =
+                vec![Checkpoint { approval, ..checkpoint("10%", Span::ZERO, &[]) }];
+        })
+    };
+    pool(false).plan().does(Some(12), &[]).is_silent_on("checkpoint");
+    // What it waits for beside machines it waits for all the same, before any more are new.
+    let waits = pool(true).plan();
+    waits.does(None, &[]).says("checkpoint");
+    assert_eq!(waits.planned.state.rollout.as_ref().unwrap().covered, 5);
+    pool(true).after(&waits, Span::minutes(1)).ask(AskVerb::Approve).plan().does(Some(12), &[]);
+}
+
+#[test]
 fn failures_count_once_each_and_stop_at_the_threshold() {
     let failing = |failed: usize, threshold: &str| {
         let pool = Pool::new(10, "4", "0").old_ready(10);
