@@ -178,6 +178,31 @@ fn what_was_new_before_the_rollout_opened_counts_for_its_checkpoint() {
 }
 
 #[test]
+fn work_that_does_not_fit_its_window_is_told() {
+    // It is noon of the 1st of March; a hundred, one after another, take five hours and a half.
+    let told = |machines: usize, allow: &[(&str, &str)], deny: &[(&str, &str)]| {
+        let dated = |(from, until): &(&str, &str)| {
+            let day = |hour: &str| format!("2026-03-01T{hour}:00");
+            Window::dated(&day(from), &day(until), &Zone::utc()).unwrap()
+        };
+        let windows = |all: &[(&str, &str)]| all.iter().map(dated).collect();
+        let windows = Windows::new(windows(allow), windows(deny)).unwrap();
+        let pool = Pool::new(machines as u32, "1", "0").old_ready(machines);
+        pool.policy(|d| d.windows = windows).plan().planned.report.notices.join("; ")
+    };
+    let five = "about 5h25m of work is left, and the";
+    assert_eq!(told(100, &[], &[]), "");
+    assert_eq!(told(100, &[("11", "18")], &[]), "");
+    let say = |rest: &str| format!("{five} {rest}: the rest waits for another");
+    assert_eq!(told(100, &[("11", "14")], &[]), say("window closes in 2h"));
+    assert_eq!(told(100, &[], &[("13", "14")]), say("window closes in 1h"));
+    assert_eq!(told(100, &[("15", "18")], &[]), say("next window is open for 3h"));
+    assert_eq!(told(100, &[("13", "18")], &[("12", "16")]), say("next window is open for 2h"));
+    assert_eq!(told(10, &[("11", "14")], &[]), "");
+    assert_eq!(told(100, &[("09", "10")], &[]), "");
+}
+
+#[test]
 fn failures_count_once_each_and_stop_at_the_threshold() {
     let failing = |failed: usize, threshold: &str| {
         let pool = Pool::new(10, "4", "0").old_ready(10);
