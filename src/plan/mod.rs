@@ -301,6 +301,7 @@ impl Desk<'_, '_> {
             gate: self.gate() && !self.surplus_in_doubt(),
             rolling: self.rolling(),
             repair,
+            breaker: self.repair_stopped,
             far: self.far,
             ready_outdated: self.ready_outdated_limit(),
             surplus: explain::surplus_limit(self.input, &self.memory, &self.count, journal, first),

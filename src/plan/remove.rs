@@ -25,6 +25,8 @@ pub(super) struct Limits {
     pub rolling: bool,
     /// Repair: failed machines that may leave now.
     pub repair: i64,
+    /// Too many that had served only look failed: none of those leaves, replaced or not.
+    pub breaker: bool,
     /// How many may be new, or on their way to it.
     pub far: i64,
     /// More than this many available ones may not be given up while surge cannot be had.
@@ -271,7 +273,11 @@ impl Taker<'_, '_> {
             } else {
                 most
             };
-            let of = |row: &Row| row.group == *group && side.has(row);
+            let (input, stopped) = (self.input, self.limits.breaker && *group == Group::Failed);
+            let of = |row: &Row| {
+                let spared = stopped && row.machine(input).ever_available;
+                row.group == *group && side.has(row) && !spared
+            };
             let because = if *side == Side::Named { Because::Named } else { Because::Surplus };
             let served = matches!(group, Group::Ready | Group::Unready);
             let rule = Rule { served, available: *group == Group::Ready, because };
