@@ -308,9 +308,23 @@ fn allowed(
     if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
         return 0;
     }
+    if !starts_from_truth(input, memory, journal, count, holds) {
+        return 0;
+    }
+    within_quota(input, pinned(input, memory, count, wish, holds).min(wish.ceiling_left), holds)
+}
+
+/// The number that would be raised is known, counts nobody on the way out, and is nobody else's.
+fn starts_from_truth(
+    input: &Input,
+    memory: &PoolState,
+    journal: &Journal,
+    count: &Count,
+    holds: &mut Holds,
+) -> bool {
     // The hold that says so is there whether anything is wished for or not.
     if !desired::is_trusted(input, memory, journal.pending) {
-        return 0;
+        return false;
     }
     if count.unlowered(input.set.capacity) > 0 {
         holds
@@ -320,7 +334,7 @@ fn allowed(
             )
             .number("capacity", i64::from(input.set.capacity))
             .number("leaving", count.leaving);
-        return 0;
+        return false;
     }
     if is_unsafe(input, memory) {
         holds
@@ -329,9 +343,9 @@ fn allowed(
                 "somebody else writes the capacity and the set has no version to protect a raise; suspend that writer",
             )
             .ask("approve");
-        return 0;
+        return false;
     }
-    within_quota(input, pinned(input, memory, count, wish, holds).min(wish.ceiling_left), holds)
+    true
 }
 
 fn hold_refused(back_off: &BackOff, holds: &mut Holds) {
