@@ -273,7 +273,8 @@ impl Desk<'_, '_> {
     /// In place, one machine more than D stands in where none may be missing.
     fn buffer(&self) -> i64 {
         let c = &self.count;
-        let left = c.out + c.updating + c.named > 0;
+        // What stays outdated after a rollout ended is left to nobody.
+        let left = self.rolling() || c.updating > 0;
         i64::from(left && c.surge > 0 && (c.unavailable == 0 || c.desired == 1))
     }
 

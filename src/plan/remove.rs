@@ -157,6 +157,11 @@ const fn movable(row: &Row) -> bool {
     !row.is_untouchable() && !row.waiting
 }
 
+/// It had served: should too many look so at once, it is not believed.
+fn looks_failed(input: &Input, row: &Row) -> bool {
+    row.group == Group::Failed && row.machine(input).ever_available
+}
+
 const fn replaceable(row: &Row) -> bool {
     row.outdated && !row.named && matches!(row.kept, Kept::No)
 }
@@ -273,16 +278,25 @@ impl Taker<'_, '_> {
             } else {
                 most
             };
-            let (input, stopped) = (self.input, self.limits.breaker && *group == Group::Failed);
+            if (*group, *side) == (Group::Ready, Side::OnTarget) && self.spares_off_target() {
+                continue;
+            }
+            let (input, breaker) = (self.input, self.limits.breaker);
             let of = |row: &Row| {
-                let spared = stopped && row.machine(input).ever_available;
-                row.group == *group && side.has(row) && !spared
+                row.group == *group && side.has(row) && !(breaker && looks_failed(input, row))
             };
             let because = if *side == Side::Named { Because::Named } else { Because::Surplus };
             let served = matches!(group, Group::Ready | Group::Unready);
             let rule = Rule { served, available: *group == Group::Ready, because };
             over -= self.take(most, of, rule);
         }
+    }
+
+    /// The breaker holds one off target, replaced or not: none that serves on target goes in its place.
+    fn spares_off_target(&self) -> bool {
+        let off = |row: &Row| looks_failed(self.input, row) && row.outdated && movable(row);
+        let mut left = self.rows.iter().zip(&self.taken).filter(|(_, taken)| !**taken);
+        self.limits.breaker && left.any(|(row, _)| off(row))
     }
 
     /// How many exist above what the pool may have, as things stand after each pick.
