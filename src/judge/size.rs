@@ -7,6 +7,7 @@ use crate::model::ids::Key;
 use crate::model::inventory::Orchestration;
 use crate::model::machine::Machine;
 use crate::model::policy::Owner;
+use crate::model::quantity::MOST_MACHINES;
 
 /// Law 1. Of those that serve, and of those that might again, no more are taken than the floor leaves; and the last one
 /// that serves waits for another while another can be had.
@@ -55,13 +56,14 @@ pub(super) fn floor(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Some raise was refused and waits for its next try, or the quota has no room for one more.
+/// Some raise was refused and waits for its next try, or the quota or the set has no room for one more.
 fn surge_refused(scene: &Scene) -> bool {
     let waits = |state: &crate::model::rollout::PoolState| {
         state.backoff.iter().any(|backoff| backoff.until > scene.at)
     };
     let spent = scene.case.facts.quota.as_ref().is_some_and(|q| q.cores_left < q.cores_each);
-    spent || waits(&scene.case.planned.state) || scene.case.before.is_some_and(waits)
+    let full = scene.desired >= i64::from(MOST_MACHINES);
+    full || spent || waits(&scene.case.planned.state) || scene.case.before.is_some_and(waits)
 }
 
 /// Law 2, its first number: the size the plan goes by is the one people asked for, or a fall of it is held.

@@ -82,6 +82,8 @@ reasons! {
     Breaker = "breaker";
     /// More than half of the pool could not be seen, or turned unready within a minute.
     HealthBlind = "healthBlind";
+    /// A scale set holds no more machines: there is no room for surge, or for all that are wanted.
+    SetLimit = "setLimit";
     /// The size fell too far at once, or there is surplus at first sight, and nobody confirmed it.
     ScaleDownUnconfirmed = "scaleDownUnconfirmed";
     /// As many were removed for surplus within the hour as the brake allows.

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// The most machines a number may mean: a scale set holds no more than 1000.
-const MOST_MACHINES: u16 = 1000;
+/// The most machines a number may mean, and the most that are ever asked of a scale set.
+// 1000: a set holds no more, whether its orchestration is Uniform or Flexible. Ones that hold fewer say so themselves.
+pub const MOST_MACHINES: u16 = 1000;
 const WHOLE: u8 = 100;
 const ALLOWED: &str = "allowed are whole numbers from 0 to 1000 and percentages from 0% to 100%";
 

@@ -395,18 +395,55 @@ pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept:
         other => other,
     };
     let Stage::Baking { since } = rollout.stage else { return };
-    let failed = input.facts.gates.iter().find(|gate| gate.verdict == Verdict::Fail);
-    if let Some(gate) = failed.filter(|_| !input.policy.rollout.bake.is_zero()) {
-        let why = format!("gate {} failed while baking", gate.name);
-        fail(input, memory, &why);
-        return;
+    match watched(input, since) {
+        Watch::Failed(gate) => fail(input, memory, &format!("gate {gate} failed while baking")),
+        Watch::On(_) => {}
+        Watch::Blind(gate, until) if input.now >= until => {
+            fail(input, memory, &format!("gate {gate} gave no verdict in time while baking"));
+        }
+        Watch::Blind(..) => {}
+        Watch::Over => {
+            let whole = kept == 0;
+            end(
+                input,
+                memory,
+                if whole { Ending::Succeeded } else { Ending::SucceededWithExceptions },
+            );
+        }
     }
-    if input.now >= since.plus(input.policy.rollout.bake) {
-        end(
-            input,
-            memory,
-            if kept > 0 { Ending::SucceededWithExceptions } else { Ending::Succeeded },
-        );
+}
+
+/// How the watch after the last machine stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Watch<'a> {
+    /// Goes on until then.
+    On(Time),
+    Failed(&'a str),
+    /// The time is over and this gate has no verdict: waited for until then.
+    Blind(&'a str, Time),
+    Over,
+}
+
+/// The gates that are measured, and those that a checkpoint names: a rollout that had to pass them ends on a word of
+/// theirs. Where nothing is to be watched, none is asked.
+pub(super) fn watched<'a>(input: &Input<'a>, since: Time) -> Watch<'a> {
+    let (bake, facts) = (input.policy.rollout.bake, input.facts);
+    if bake.is_zero() {
+        return Watch::Over;
+    }
+    if let Some(gate) = facts.gates.iter().find(|gate| gate.verdict == Verdict::Fail) {
+        return Watch::Failed(&gate.name);
+    }
+    let until = since.plus(bake);
+    if input.now < until {
+        return Watch::On(until);
+    }
+    let mute = facts.gates.iter().filter(|gate| gate.verdict == Verdict::Unknown);
+    let named = input.policy.rollout.checkpoints.iter().flat_map(|ahead| &ahead.gates);
+    let missing = named.filter(|name| !facts.gates.iter().any(|gate| gate.name == **name));
+    match mute.map(|gate| &gate.name).chain(missing).min() {
+        Some(gate) => Watch::Blind(gate, until.plus(input.policy.rollout.progress_deadline)),
+        None => Watch::Over,
     }
 }
 

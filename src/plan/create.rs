@@ -8,12 +8,13 @@ use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
 use crate::model::rollout::{BackOff, PoolState, Stage};
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 use super::course::FAILED_IN_A_ROW;
 use super::desired;
 use super::holds::Holds;
 use super::journal::Journal;
+use super::limit::{self, LIMIT};
 use super::model;
 use super::numbers::Count;
 
@@ -67,7 +68,11 @@ pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Coun
                     .iter_mut()
                     .find(|b| b.refusal == refused.refusal && b.zone == refused.zone);
                 let (first, longest) = backoff_of(refused.refusal);
-                let told = |until| refused.retry_at.map_or(until, |told| told.max(until));
+                let told = |until: Time| match refused.retry_at {
+                    // Asked too often, and told when the next is answered: to wait any longer brings nothing.
+                    Some(told) if refused.refusal == Refusal::Throttled => told,
+                    told => told.map_or(until, |told| told.max(until)),
+                };
                 match known {
                     Some(b) if b.at >= at => {}
                     Some(b) => {
@@ -189,7 +194,7 @@ pub(super) fn raise(
     let wish = asked.wish;
     let create = allowed(input, memory, journal, count, wish, holds);
     let from = input.set.capacity;
-    let mut to = i64::from(from) + create;
+    let mut to = (i64::from(from) + create).min(LIMIT);
     if input.set.orchestration == Orchestration::Uniform {
         to = to.min(count.ceiling + count.excused);
         if drift > 0 {
@@ -207,7 +212,10 @@ pub(super) fn raise(
             hold.ask("settleCapacity");
         }
     }
-    if create > 0 && to <= i64::from(from) && drift == 0 {
+    let blocked = create > 0 && to <= i64::from(from) && drift == 0;
+    if limit::lacks_room(input, count, wish) || (blocked && to >= LIMIT) {
+        limit::hold(count, holds);
+    } else if blocked {
         holds
             .add(
                 HoldReason::Ceiling,
@@ -291,12 +299,26 @@ fn allowed(
     if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
         return 0;
     }
-    // The hold that says so is there whether anything is wished for or not.
-    if !desired::is_trusted(input, memory, journal.pending) {
+    if !starts_from_truth(input, memory, journal, count, holds) {
         return 0;
     }
+    within_quota(input, pinned(input, memory, count, wish, holds).min(wish.ceiling_left), holds)
+}
+
+/// The number that would be raised is known, counts nobody on the way out, and is nobody else's.
+fn starts_from_truth(
+    input: &Input,
+    memory: &PoolState,
+    journal: &Journal,
+    count: &Count,
+    holds: &mut Holds,
+) -> bool {
+    // The hold that says so is there whether anything is wished for or not.
+    if !desired::is_trusted(input, memory, journal.pending) {
+        return false;
+    }
     if waits_for_deletes(input, memory, count, holds) {
-        return 0;
+        return false;
     }
     if is_unsafe(input, memory) {
         holds
@@ -305,9 +327,9 @@ fn allowed(
                 "somebody else writes the capacity and the set has no version to protect a raise; suspend that writer",
             )
             .ask("approve");
-        return 0;
+        return false;
     }
-    within_quota(input, pinned(input, memory, count, wish, holds).min(wish.ceiling_left), holds)
+    true
 }
 
 /// Deletes that a raise would undo, with the hold that says so.

@@ -13,6 +13,7 @@ mod explain;
 mod holds;
 mod ills;
 mod journal;
+mod limit;
 mod model;
 mod numbers;
 mod opening;
@@ -27,7 +28,7 @@ mod tombs;
 use crate::model::action::{Action, READ_IS_FRESH, Verb};
 use crate::model::plan::{Input, PlanBug, Planned};
 use crate::model::policy::{Method, Owner};
-use crate::model::quantity::{Resolved, resolve};
+use crate::model::quantity::{MOST_MACHINES, Resolved, resolve};
 use crate::model::rollout::{Cause, PoolState, Stage};
 
 use asks::Asked;
@@ -136,13 +137,19 @@ fn sit_down<'a, 'i>(
     }
 }
 
-/// The two limits as numbers. Where somebody else owns the size, they read our surge as theirs: one at a time.
+/// The two limits as numbers. Where somebody else owns the size, they read our surge as theirs: one at a time. Where the
+/// set has no room for surge there is none.
 fn resolve_limits(input: &Input, desired: u32) -> Resolved {
     let policy = &input.policy.rollout;
     let mut resolved = resolve(policy.max_surge, policy.max_unavailable, desired);
     if input.policy.owner == Owner::ScaleSet && resolved.surge > 1 {
         resolved.surge = 1;
         resolved.ceiling = desired.saturating_add(1);
+    }
+    let room = u32::from(MOST_MACHINES).saturating_sub(desired);
+    if resolved.surge > room {
+        resolved.surge = room;
+        resolved.ceiling = desired.saturating_add(room);
     }
     resolved
 }
@@ -266,7 +273,8 @@ impl Desk<'_, '_> {
     /// In place, one machine more than D stands in where none may be missing.
     fn buffer(&self) -> i64 {
         let c = &self.count;
-        let left = c.out + c.updating + c.named > 0;
+        // What stays outdated after a rollout ended is left to nobody.
+        let left = self.rolling() || c.updating > 0;
         i64::from(left && c.surge > 0 && (c.unavailable == 0 || c.desired == 1))
     }
 
@@ -294,6 +302,7 @@ impl Desk<'_, '_> {
             gate: self.gate() && !self.surplus_in_doubt(),
             rolling: self.rolling(),
             repair,
+            breaker: self.repair_stopped,
             far: self.far,
             ready_outdated: self.ready_outdated_limit(),
             surplus: explain::surplus_limit(self.input, &self.memory, &self.count, journal, first),

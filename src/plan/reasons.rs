@@ -4,9 +4,9 @@ use crate::model::action::Because;
 use crate::model::budget::HoldReason;
 use crate::model::machine::Machine;
 use crate::model::rollout::{Cause, Ending, Stage};
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
-use super::course::{Barrier, Closed};
+use super::course::{self, Barrier, Closed, Watch};
 use super::explain;
 use super::holds::BLOCKERS;
 use super::journal::Journal;
@@ -127,17 +127,30 @@ fn about_the_gate(desk: &mut Desk) {
         (Some(Closed::ModelElsewhere), _) => about_the_model(desk, rollout.cause),
         _ => {}
     }
-    if let Stage::Baking { since } =
-        &desk.memory.rollout.as_ref().map_or(Stage::Going, |r| r.stage.clone())
-    {
-        let ends = since.plus(desk.input.policy.rollout.bake);
-        desk.holds
-            .add(
-                HoldReason::Baking,
-                format!("every machine is done; gates are watched until {ends}"),
-            )
-            .again(ends)
-            .ask("promote");
+    if let Some(Stage::Baking { since }) = desk.memory.rollout.as_ref().map(|r| &r.stage) {
+        let since = *since;
+        about_the_watch(desk, since);
+    }
+}
+
+fn about_the_watch(desk: &mut Desk, since: Time) {
+    match course::watched(desk.input, since) {
+        Watch::On(ends) => {
+            let say = format!("every machine is done; gates are watched until {ends}");
+            desk.holds.add(HoldReason::Baking, say).again(ends).ask("promote");
+        }
+        Watch::Failed(gate) => {
+            let say = format!("every machine is done, and gate {gate} says no");
+            desk.holds.add(HoldReason::GateFailed, say).ask("promote").blockers = vec![gate.into()];
+        }
+        Watch::Blind(gate, until) => {
+            let say = format!(
+                "every machine is done, and gate {gate} has no verdict; it has until {until}"
+            );
+            desk.holds.add(HoldReason::GateUnknown, say).again(until).ask("promote").blockers =
+                vec![gate.into()];
+        }
+        Watch::Over => {}
     }
 }
 

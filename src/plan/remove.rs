@@ -25,6 +25,8 @@ pub(super) struct Limits {
     pub rolling: bool,
     /// Repair: failed machines that may leave now.
     pub repair: i64,
+    /// Too many that had served only look failed: none of those leaves, replaced or not.
+    pub breaker: bool,
     /// How many may be new, or on their way to it.
     pub far: i64,
     /// More than this many available ones may not be given up while surge cannot be had.
@@ -155,6 +157,11 @@ const fn movable(row: &Row) -> bool {
     !row.is_untouchable() && !row.waiting
 }
 
+/// It had served: should too many look so at once, it is not believed.
+fn looks_failed(input: &Input, row: &Row) -> bool {
+    row.group == Group::Failed && row.machine(input).ever_available
+}
+
 const fn replaceable(row: &Row) -> bool {
     row.outdated && !row.named && matches!(row.kept, Kept::No)
 }
@@ -271,12 +278,25 @@ impl Taker<'_, '_> {
             } else {
                 most
             };
-            let of = |row: &Row| row.group == *group && side.has(row);
+            if (*group, *side) == (Group::Ready, Side::OnTarget) && self.spares_off_target() {
+                continue;
+            }
+            let (input, breaker) = (self.input, self.limits.breaker);
+            let of = |row: &Row| {
+                row.group == *group && side.has(row) && !(breaker && looks_failed(input, row))
+            };
             let because = if *side == Side::Named { Because::Named } else { Because::Surplus };
             let served = matches!(group, Group::Ready | Group::Unready);
             let rule = Rule { served, available: *group == Group::Ready, because };
             over -= self.take(most, of, rule);
         }
+    }
+
+    /// The breaker holds one off target, replaced or not: none that serves on target goes in its place.
+    fn spares_off_target(&self) -> bool {
+        let off = |row: &Row| looks_failed(self.input, row) && row.outdated && movable(row);
+        let mut left = self.rows.iter().zip(&self.taken).filter(|(_, taken)| !**taken);
+        self.limits.breaker && left.any(|(row, _)| off(row))
     }
 
     /// How many exist above what the pool may have, as things stand after each pick.

@@ -11,6 +11,7 @@ use crate::model::time::{Span, Time};
 
 use super::Desk;
 use super::course::{Barrier, Closed};
+use super::limit::{self, LIMIT};
 use super::reasons::SOON;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
@@ -24,6 +25,10 @@ const IDLE: Span = Span::minutes(5);
 // Medians seen for Linux machines: about 100 s from the request to a ready guest, 35 s to delete.
 const BOOT: Span = Span::seconds(100);
 const DELETE: Span = Span::seconds(35);
+
+/// So many changes of the windows are looked at to find the next one that is open.
+// 16: a window that is denied more often before it opens has no length worth telling.
+const LOOKS_AHEAD: usize = 16;
 
 /// How long an ended rollout is shown as the pool's phase.
 const ENDED_SHOWN: Span = Span::hours(24);
@@ -39,14 +44,7 @@ pub(super) fn report(
     let rollout = rollout(&desk);
     let estimate = estimate(&desk, &actions);
     let again = again(&desk, &actions);
-    let mut notices: Vec<Box<str>> = Vec::new();
-    if desk.resolved.forced {
-        notices.push("maxSurge and maxUnavailable both round to 0; one may be unavailable".into());
-    }
-    if let Some(busy) = &desk.input.set.busy {
-        notices
-            .push(format!("somebody else's {} runs since {}", busy.operation, busy.since).into());
-    }
+    let notices = notices(&desk);
     let holds = desk.holds.finish();
     let again = holds.iter().map(|hold| hold.recheck).fold(again, Time::min);
     let report = Report {
@@ -62,6 +60,52 @@ pub(super) fn report(
         again,
     };
     Planned { actions, report, state: desk.memory }
+}
+
+/// What a person should know whatever is done.
+fn notices(desk: &Desk) -> Vec<Box<str>> {
+    let mut notices: Vec<Box<str>> = Vec::new();
+    if desk.resolved.forced {
+        notices.push("maxSurge and maxUnavailable both round to 0; one may be unavailable".into());
+    }
+    let without = limit::surge_without_room(desk.input, &desk.count);
+    if without > 0 {
+        let say =
+            format!("a scale set holds {LIMIT} machines: {without} of maxSurge cannot be had");
+        notices.push(say.into());
+    }
+    notices.extend(exceeds_window(desk).map(Into::into));
+    if let Some(busy) = &desk.input.set.busy {
+        notices
+            .push(format!("somebody else's {} runs since {}", busy.operation, busy.since).into());
+    }
+    notices
+}
+
+/// What is left to replace takes longer than the window that is open, or the next that opens.
+fn exceeds_window(desk: &Desk) -> Option<String> {
+    let (now, windows) = (desk.input.now, &desk.input.policy.windows);
+    let rollout = desk.memory.rollout.as_ref()?;
+    let work = work_left(desk);
+    if work.is_zero() || !matches!(rollout.stage, Stage::Going) {
+        return None;
+    }
+    let (mut opens, mut state) = (now, windows.at(now));
+    for _ in 0..LOOKS_AHEAD {
+        if state.open {
+            break;
+        }
+        opens = state.changes?;
+        state = windows.at(opens);
+    }
+    let lasts = state.changes.filter(|_| state.open)?.since(opens);
+    let short = |span: Span| Span::minutes((span.millis() / 60_000).max(1));
+    let (work_is, lasts_is) = (short(work), short(lasts));
+    let window = if opens == now { "the window closes in" } else { "the next window is open for" };
+    let say = format!(
+        "about {work_is} of work is left, and {window} {lasts_is}: the rest waits for another"
+    );
+    (work > lasts).then_some(say)
 }
 
 fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineReport {
@@ -268,6 +312,18 @@ fn phase(desk: &Desk, stage: &Stage, cause: Cause) -> RolloutPhase {
     }
 }
 
+/// Machines one after another in as many slots as there are.
+fn rounds_left(desk: &Desk) -> i64 {
+    let c = &desk.count;
+    let slots = (c.surge + c.unavailable).max(1);
+    (c.out + c.named + slots - 1) / slots
+}
+
+fn work_left(desk: &Desk) -> Span {
+    let slot = BOOT.plus(DELETE).plus(desk.input.policy.rollout.min_ready);
+    slot.times(rounds_left(desk))
+}
+
 fn estimate(desk: &Desk, actions: &[Action]) -> Estimate {
     let c = &desk.count;
     let raised = actions.iter().find_map(|action| match action {
@@ -275,9 +331,7 @@ fn estimate(desk: &Desk, actions: &[Action]) -> Estimate {
         _ => None,
     });
     let left = c.out + c.named;
-    let slots = (c.surge + c.unavailable).max(1);
-    let rounds = (left + slots - 1) / slots;
-    let slot = BOOT.plus(DELETE).plus(desk.input.policy.rollout.min_ready);
+    let rounds = rounds_left(desk);
     let open = desk.memory.rollout.is_some() && left > 0 && desk.closed.is_none();
     let peak =
         (c.live + raised.unwrap_or(0)).max(if open { c.ceiling.min(c.live + left) } else { 0 });
@@ -285,7 +339,7 @@ fn estimate(desk: &Desk, actions: &[Action]) -> Estimate {
     let peak_machines = peak.max(0) as u32;
     let writes = if desk.input.policy.rollout.method == Method::Reimage { 1 } else { 2 };
     Estimate {
-        finishes: open.then(|| desk.input.now.plus(slot.times(rounds))),
+        finishes: open.then(|| desk.input.now.plus(work_left(desk))),
         peak_machines,
         peak_cores: each.map(|each| each.saturating_mul(peak_machines)),
         calls: if open { (rounds * (writes + 2)).max(0) as u32 } else { actions.len() as u32 },

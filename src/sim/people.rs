@@ -56,12 +56,11 @@ impl Operator {
             if now.since(last) < wait || *tries >= TRIES {
                 continue;
             }
-            if let Some(act) = answer(hold) {
-                standing.done = Some(now);
-                standing.tries += 1;
-                *tries += 1;
-                acts.push(act);
-            }
+            // What nobody can answer from here is looked into as often, and given up.
+            standing.done = Some(now);
+            standing.tries += 1;
+            *tries += 1;
+            acts.extend(answer(hold));
         }
         acts
     }
@@ -76,6 +75,7 @@ impl Operator {
 pub(super) fn deed(hold: &Hold) -> Option<&'static str> {
     match hold.verb {
         None if hold.reason == HoldReason::Natives => Some(SWITCH_OFF),
+        None if hold.reason == HoldReason::SetLimit => Some(OTHER_LIMITS),
         Some("explain") => None,
         verb => verb,
     }
@@ -83,6 +83,9 @@ pub(super) fn deed(hold: &Hold) -> Option<&'static str> {
 
 /// The cloud's own features are not ours to switch.
 const SWITCH_OFF: &str = "switch off";
+
+/// Only another pool file helps.
+const OTHER_LIMITS: &str = "other limits";
 
 fn answer(hold: &Hold) -> Option<Act> {
     let blockers = || hold.blockers.iter().map(InstanceId::new).collect::<Vec<_>>();

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use poolkeeper::judge;
-use poolkeeper::model::action::Action;
+use poolkeeper::model::action::{Action, Because, Target, Verb};
 use poolkeeper::model::budget::HoldReason;
-use poolkeeper::model::ids::{Etag, PoolName, Revision, ScaleSetId};
+use poolkeeper::model::ids::{EntryId, Epoch, Etag, NodeName, PoolName, Revision, ScaleSetId};
 use poolkeeper::model::inventory::SetSeen;
-use poolkeeper::model::machine::Machine;
+use poolkeeper::model::journal::{Entry, Outcome, Phase};
+use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::plan::{Facts, Input, Planned};
-use poolkeeper::model::policy::{Checkpoint, Draft, OnFailure, Policy, Ramp, Unconfirmed};
+use poolkeeper::model::policy::{Checkpoint, Draft, Method, OnFailure, Policy, Ramp, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{
     Blocked, Cause, Desired, ModelMemory, PoolState, Progress, Rollout, Stage,
@@ -17,7 +18,7 @@ use poolkeeper::model::rollout::{
 use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
 
-use super::kinds::{CALM, KINDS, Kind, NOW, State, machine};
+use super::kinds::{CALM, KINDS, Kind, NOW, State, drain, draining, in_service, is_new, machine};
 use super::laws::{AVAILABLE, Limits, Turn, broken, goal};
 
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +29,12 @@ pub struct Setting {
     pub paused: bool,
     /// Whether the cloud lowers the capacity when a delete is done, or when it is accepted.
     pub late_capacity: bool,
+    /// Machines carry nodes, and are drained before they go.
+    pub nodes: bool,
+    pub count_deleting: bool,
+    pub in_place: bool,
+    /// What failed did so lately: more than one of them stop repair.
+    pub breaker: bool,
 }
 
 #[derive(Debug, Default)]
@@ -44,8 +51,8 @@ struct Case {
     policy: Policy,
     memory: PoolState,
     limits: Limits,
-    /// One machine of each kind and slot, made once.
-    stock: Vec<Vec<Machine>>,
+    /// One machine of each kind and slot, made once, and the request that is on its way for it.
+    stock: Vec<Vec<(Machine, Option<Entry>)>>,
 }
 
 /// More than any state reaches; a state beyond it means that the planner grows a pool without end.
@@ -61,6 +68,10 @@ impl Case {
         rollout.max_unavailable = Quantity::of(unavailable);
         rollout.ramp = setting.ramp.then_some(Ramp { first: 1, factor: 2 });
         rollout.on_failure = OnFailure::Continue;
+        rollout.count_deleting = setting.count_deleting;
+        if setting.in_place {
+            rollout.method = Method::Reimage;
+        }
         rollout.checkpoints = setting
             .checkpoint
             .map(|at| Checkpoint {
@@ -74,20 +85,25 @@ impl Case {
         let policy = Policy::build(draft).unwrap();
         let stock = KINDS
             .iter()
-            .map(|kind| (0..SLOTS).map(|slot| machine(*kind, slot)).collect())
+            .map(|kind| (0..SLOTS).map(|slot| made(setting, *kind, slot)).collect())
             .collect();
-        let limits = Limits::resolve(i64::from(desired), i64::from(surge), i64::from(unavailable));
+        let limits = Limits {
+            count_deleting: setting.count_deleting,
+            in_place: setting.in_place,
+            ..Limits::resolve(i64::from(desired), i64::from(surge), i64::from(unavailable))
+        };
         Self { setting, memory: memory(setting, desired), policy, limits, stock }
     }
 
-    fn machines(&self, state: &State) -> Vec<Machine> {
-        let of =
-            |kind: &Kind| self.stock[*kind as usize][..state.of(*kind) as usize].iter().cloned();
-        KINDS.iter().flat_map(of).collect()
+    fn machines(&self, state: &State) -> (Vec<Machine>, Vec<Entry>) {
+        let of = |kind: &Kind| self.stock[*kind as usize][..state.of(*kind) as usize].iter();
+        let machines = KINDS.iter().flat_map(of).map(|(machine, _)| machine.clone()).collect();
+        let open = KINDS.iter().flat_map(of).filter_map(|(_, entry)| entry.clone()).collect();
+        (machines, open)
     }
 
     fn decide(&self, state: &State) -> (Planned, Turn, Vec<judge::Note>) {
-        let machines = self.machines(state);
+        let (machines, open) = self.machines(state);
         let leaving = state.of(Kind::OldLeaving) + state.of(Kind::NewLeaving);
         let capacity = state.total() - if self.setting.late_capacity { 0 } else { leaving };
         let set = SetSeen {
@@ -103,7 +119,7 @@ impl Case {
             policy: &self.policy,
             set: &set,
             machines: &machines,
-            open: &[],
+            open: &open,
             asks: &[],
             facts: &facts,
             state: Some(&memory),
@@ -115,7 +131,7 @@ impl Case {
             policy: &self.policy,
             set: &set,
             machines: &machines,
-            journal: &[],
+            journal: &open,
             learnt: 0,
             planned: &planned,
             before: Some(&memory),
@@ -127,31 +143,64 @@ impl Case {
 
     fn counted(state: &State, planned: &Planned) -> Turn {
         let mut turn = Turn::default();
-        let mut removed: BTreeMap<usize, u8> = BTreeMap::new();
         for action in &planned.actions {
-            match action {
-                Action::Raise { from, to, .. } => turn.create = (to - from) as u8,
-                Action::Delete { targets, .. } => {
-                    for target in targets {
-                        let kind = target.id.as_str().split('-').next().unwrap();
-                        *removed.entry(kind.parse().unwrap()).or_default() += 1;
-                    }
+            if let Action::Raise { from, to, .. } = action {
+                turn.create = (to - from) as u8;
+            }
+            for target in action.targets() {
+                let from =
+                    KINDS[target.id.as_str().split('-').next().unwrap().parse::<usize>().unwrap()];
+                let to = match action.verb() {
+                    Verb::Delete if is_new(from) => Kind::NewLeaving,
+                    Verb::Delete => Kind::OldLeaving,
+                    Verb::Drain => draining(from, target.because),
+                    Verb::Restore => in_service(from),
+                    Verb::Reimage => Kind::OldUpdating,
+                    other => panic!("{other:?} in {}", state.show()),
+                };
+                match turn.moved.iter_mut().find(|moved| (moved.0, moved.1) == (from, to)) {
+                    Some(moved) => moved.2 += 1,
+                    None => turn.moved.push((from, to, 1)),
                 }
-                other => panic!("{other:?} in {}", state.show()),
             }
         }
-        turn.removed = removed.into_iter().map(|(kind, n)| (KINDS[kind], n)).collect();
         turn
     }
 
     fn after(state: &State, turn: &Turn) -> State {
-        let mut next = state.add(Kind::NewYoung, turn.create);
-        for (kind, n) in &turn.removed {
-            let to = if super::kinds::is_new(*kind) { Kind::NewLeaving } else { Kind::OldLeaving };
-            next = next.shift(*kind, Some(to), *n);
-        }
-        next
+        let next = state.add(Kind::NewYoung, turn.create);
+        turn.moved.iter().fold(next, |next, (from, to, n)| next.shift(*from, Some(*to), *n))
     }
+}
+
+/// A machine as the setting has it, and the request that is on its way for it.
+fn made(setting: Setting, kind: Kind, slot: usize) -> (Machine, Option<Entry>) {
+    let mut machine = machine(kind, slot);
+    if setting.nodes {
+        machine.node = Some(NodeName::new(machine.id.as_str()));
+    }
+    if setting.breaker && machine.condition == Condition::Failed {
+        machine.since = NOW.minus(Span::minutes(15));
+    }
+    let (written, before) = (machine.lifecycle_since, NOW.plus(Span::seconds(30)));
+    let targets = |because| vec![Target::of(&machine, because)];
+    let (action, done) = if let Some((because, done)) = drain(kind) {
+        (Action::Drain { targets: targets(because), reason: "".into(), before }, done)
+    } else if kind == Kind::OldUpdating {
+        let (to, reason) = (Revision::new("r2"), "".into());
+        (Action::Reimage { targets: targets(Because::Outdated), to, reason, before }, false)
+    } else {
+        return (machine, None);
+    };
+    let phase = if done {
+        let at = NOW.minus(Span::seconds(30));
+        Phase::Ended { at, accepted: Some(written), outcome: Outcome::Done }
+    } else {
+        Phase::Accepted { at: written, operation: None }
+    };
+    let id = EntryId::new(format!("e-{}", machine.id));
+    let entry = Entry { id, epoch: Epoch(1), written, read_at: written, action, phase };
+    (machine, Some(entry))
 }
 
 fn memory(setting: Setting, desired: u8) -> PoolState {
@@ -190,7 +239,7 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
             soaking: None,
             approved: false,
             progress: Progress { at: NOW, current_available: 0, outdated_left: 0 },
-            tried: Vec::new(),
+            tried: (0..SLOTS).map(|slot| machine(Kind::OldTried, slot).key()).collect(),
         }),
         ..PoolState::default()
     }
@@ -198,6 +247,14 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
 
 /// Reasons that name something outside: a person, or a machine that never recovers by itself.
 const OUTSIDE: [HoldReason; 2] = [HoldReason::Checkpoint, HoldReason::Paused];
+
+/// The breaker is open: a person releases it, or time does.
+fn stopped(case: &Case, state: &State, planned: &Planned, whole: bool) -> bool {
+    let mut holds = planned.report.holds.iter();
+    let hold = holds.find(|hold| hold.reason == HoldReason::Breaker);
+    let full = state.total() >= case.limits.desired + case.limits.surge;
+    hold.is_some_and(|hold| hold.verb == Some("release")) && (whole || full)
+}
 
 pub fn explore(states: &[State], setting: Setting, d: u8, s: u8, u: u8) -> Found {
     let case = Case::new(setting, d, s, u);
@@ -242,7 +299,7 @@ fn judge_end(case: &Case, state: &State, planned: &Planned, place: &str, found: 
     let waits = planned.report.holds.iter().any(|hold| OUTSIDE.contains(&hold.reason));
     let served: i64 = AVAILABLE.iter().map(|kind| state.of(*kind)).sum();
     let whole = served >= case.limits.desired;
-    if waits && whole {
+    if (waits && whole) || stopped(case, state, planned, whole) {
         found.waiting += 1;
     } else {
         let holds: Vec<&str> = planned.report.holds.iter().map(|h| h.reason.code()).collect();

@@ -1,5 +1,6 @@
 //! The kinds of machine a small pool is made of, and the calm events between them.
 
+use poolkeeper::model::action::Because;
 use poolkeeper::model::ids::{InstanceId, Revision, VmId};
 use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, Machine, Marks, Protection};
 use poolkeeper::model::time::{Span, Time};
@@ -37,10 +38,82 @@ kinds! {
     OldNamed,
     NewNamed,
     UnknownRevision,
+    /// Its drain goes on: for being outdated, surplus, named, or failed.
+    OldDraining,
+    OldDrainingSurplus,
+    NewDrainingSurplus,
+    OldDrainingNamed,
+    NewDrainingNamed,
+    OldDrainingFailed,
+    NewDrainingFailed,
+    /// Its drain ended well.
+    OldDrained,
+    OldDrainedSurplus,
+    NewDrainedSurplus,
+    OldDrainedNamed,
+    NewDrainedNamed,
+    OldDrainedFailed,
+    NewDrainedFailed,
+    /// Its update in place goes on.
+    OldUpdating,
+    /// Ready; an update in place brought nothing.
+    OldTried,
+}
+
+/// Those without nodes that are replaced.
+pub const PLAIN: [Kind; 15] = [
+    OldYoung,
+    OldReady,
+    OldUnready,
+    OldFailed,
+    OldLeaving,
+    NewYoung,
+    NewReady,
+    NewUnready,
+    NewFailed,
+    NewLeaving,
+    OldProtected,
+    OldBlocked,
+    OldNamed,
+    NewNamed,
+    UnknownRevision,
+];
+
+/// A drain: going on, done, what is drained and what for, and what it was before.
+pub const DRAINS: [(Kind, Kind, Because, Kind); 7] = [
+    (OldDraining, OldDrained, Because::Outdated, OldReady),
+    (OldDrainingSurplus, OldDrainedSurplus, Because::Surplus, OldReady),
+    (NewDrainingSurplus, NewDrainedSurplus, Because::Surplus, NewReady),
+    (OldDrainingNamed, OldDrainedNamed, Because::Named, OldNamed),
+    (NewDrainingNamed, NewDrainedNamed, Because::Named, NewNamed),
+    (OldDrainingFailed, OldDrainedFailed, Because::Failed, OldFailed),
+    (NewDrainingFailed, NewDrainedFailed, Because::Failed, NewFailed),
+];
+
+/// The request on its way for a machine of this kind: what for, and whether it ended well.
+pub fn drain(kind: Kind) -> Option<(Because, bool)> {
+    let row = DRAINS.iter().find(|row| row.0 == kind || row.1 == kind)?;
+    Some((row.2, row.1 == kind))
+}
+
+/// What a machine is before its drain, and after it was taken back.
+pub fn in_service(kind: Kind) -> Kind {
+    DRAINS.iter().find(|row| row.0 == kind || row.1 == kind).map_or(kind, |row| row.3)
+}
+
+/// What a machine is while it is drained for this.
+pub fn draining(kind: Kind, because: Because) -> Kind {
+    let of = |row: &&(Kind, Kind, Because, Kind)| row.2 == because && is_new(row.3) == is_new(kind);
+    DRAINS.iter().find(of).map_or_else(|| panic!("{kind:?} drained as {because:?}"), |row| row.0)
+}
+
+/// On its way out.
+pub fn is_leaving(kind: Kind) -> bool {
+    drain(kind).is_some() || matches!(kind, OldLeaving | NewLeaving)
 }
 
 /// What the world does when it keeps its promises. `None`: the machine is gone.
-pub const CALM: [(Kind, Option<Kind>); 9] = [
+pub const CALM: [(Kind, Option<Kind>); 17] = [
     (NewYoung, Some(NewReady)),
     (OldYoung, Some(OldReady)),
     (OldLeaving, None),
@@ -50,6 +123,14 @@ pub const CALM: [(Kind, Option<Kind>); 9] = [
     (OldUnready, Some(OldReady)),
     (OldUnready, Some(OldFailed)),
     (OldBlocked, Some(OldReady)),
+    (OldDraining, Some(OldDrained)),
+    (OldDrainingSurplus, Some(OldDrainedSurplus)),
+    (NewDrainingSurplus, Some(NewDrainedSurplus)),
+    (OldDrainingNamed, Some(OldDrainedNamed)),
+    (NewDrainingNamed, Some(NewDrainedNamed)),
+    (OldDrainingFailed, Some(OldDrainedFailed)),
+    (NewDrainingFailed, Some(NewDrainedFailed)),
+    (OldUpdating, Some(NewReady)),
 ];
 
 /// How many machines of each kind.
@@ -86,34 +167,48 @@ impl State {
     }
 }
 
-pub fn multisets(top: u8) -> Vec<State> {
-    fn go(at: usize, left: u8, state: &mut State, all: &mut Vec<State>) {
-        if at == KINDS.len() {
+/// Every way to make up a pool of at most so many machines.
+pub fn multisets(top: u8, kinds: &[Kind]) -> Vec<State> {
+    fn go(kinds: &[Kind], left: u8, state: &mut State, all: &mut Vec<State>) {
+        let Some((kind, rest)) = kinds.split_first() else {
             all.push(*state);
             return;
-        }
+        };
         for n in 0..=left {
-            state.0[at] = n;
-            go(at + 1, left - n, state, all);
+            state.0[*kind as usize] = n;
+            go(rest, left - n, state, all);
         }
-        state.0[at] = 0;
+        state.0[*kind as usize] = 0;
     }
     let mut all = Vec::new();
-    go(0, top, &mut State([0; KINDS.len()]), &mut all);
+    go(kinds, top, &mut State([0; KINDS.len()]), &mut all);
     all
 }
 
 pub const fn is_new(kind: Kind) -> bool {
     matches!(
         kind,
-        NewYoung | NewReady | NewUnready | NewFailed | NewLeaving | NewNamed | UnknownRevision
+        NewYoung
+            | NewReady
+            | NewUnready
+            | NewFailed
+            | NewLeaving
+            | NewNamed
+            | UnknownRevision
+            | NewDrainingSurplus
+            | NewDrainingNamed
+            | NewDrainingFailed
+            | NewDrainedSurplus
+            | NewDrainedNamed
+            | NewDrainedFailed
     )
 }
 
 /// One machine of a kind; `slot` keeps it apart from its sisters.
 pub fn machine(kind: Kind, slot: usize) -> Machine {
     let name = format!("{}-{slot}", kind as usize);
-    let (condition, since) = match kind {
+    let was = in_service(kind);
+    let (condition, since) = match was {
         OldYoung | NewYoung => (Condition::Provisioning, Span::minutes(2)),
         // Far enough apart that it does not look like our own blindness.
         OldUnready | NewUnready => (
@@ -140,8 +235,14 @@ pub fn machine(kind: Kind, slot: usize) -> Machine {
         kind if is_new(kind) => Some(Revision::new("r2")),
         _ => Some(Revision::new("r1")),
     };
-    match kind {
-        OldLeaving | NewLeaving => machine.lifecycle = Lifecycle::Deleting,
+    machine.lifecycle_since = NOW.minus(Span::minutes(3));
+    machine.lifecycle = match kind {
+        OldLeaving | NewLeaving => Lifecycle::Deleting,
+        OldUpdating => Lifecycle::Updating,
+        kind if drain(kind).is_some() => Lifecycle::Draining,
+        _ => Lifecycle::InService,
+    };
+    match was {
         OldProtected => machine.protection = Protection::ScaleIn,
         OldNamed | NewNamed => {
             let delete = DeleteRequest { by: "ops".into(), why: "test".into(), now: false };

@@ -101,6 +101,107 @@ fn a_failing_gate_in_the_watch_stops_before_the_end() {
     assert!(turn.is_idle() && turn.planned.state.rollout.is_some());
 }
 
+/// All done and an hour of watching begun; the gate is named by the checkpoint that was passed.
+fn baking(verdict: Option<Verdict>, on_failure: OnFailure) -> Pool {
+    let pool = Pool::new(3, "1", "0").old_ready(3).policy(|d| {
+        d.rollout.bake = Span::hours(1);
+        d.rollout.checkpoints = vec![checkpoint("1", Span::ZERO, &["slo"])];
+        d.rollout.on_failure = on_failure;
+    });
+    let mut world = World::new(pool.gate("slo", Verdict::Pass));
+    world.run(200, |world| {
+        let rollout = world.pool.state.as_ref().unwrap().rollout.as_ref();
+        matches!(rollout.map(|r| &r.stage), Some(Stage::Baking { .. }))
+    });
+    let mut pool = world.pool.clone();
+    pool.facts.gates.clear();
+    match verdict {
+        Some(verdict) => pool.gate("slo", verdict),
+        None => pool,
+    }
+}
+
+fn baked(pool: Pool, on: Span) -> super::kit::Turn {
+    let first = pool.plan();
+    first.says("baking");
+    pool.after(&first, on).plan()
+}
+
+#[test]
+fn the_watch_ends_on_a_word_of_its_gates() {
+    let pause = OnFailure::Pause;
+    let (hour, two) = (Span::minutes(61), Span::minutes(121));
+    let ended = baked(baking(Some(Verdict::Pass), pause), hour);
+    assert_eq!(ended.phase(), RolloutPhase::Succeeded);
+    // No verdict, be it measured or not, ends nothing; no verdict in time is a no.
+    for none in [Some(Verdict::Unknown), None] {
+        let waits = baked(baking(none, pause), hour);
+        assert_eq!(waits.phase(), RolloutPhase::Baking);
+        assert_eq!(waits.says("gateUnknown").hold("gateUnknown").unwrap().verb, Some("promote"));
+        let late = baked(baking(none, pause), two);
+        assert_eq!(late.phase(), RolloutPhase::Paused);
+        late.says("failing");
+        let back = baked(baking(none, OnFailure::Rollback), two);
+        assert_eq!(back.planned.report.rollout.to, Some(rev("r1")));
+        let waits = baked(baking(none, OnFailure::Continue), two);
+        assert_eq!(waits.phase(), RolloutPhase::Baking);
+        waits.says("gateUnknown");
+    }
+    let no = baking(Some(Verdict::Fail), OnFailure::Continue).plan();
+    assert_eq!(no.phase(), RolloutPhase::Baking);
+    no.says("gateFailed");
+    // A person may end it, and without a watch nobody is asked.
+    let pool = baking(None, pause);
+    let turn = pool.plan();
+    let ended = pool.after(&turn, hour).ask(AskVerb::Promote).plan();
+    assert_eq!(ended.phase(), RolloutPhase::Succeeded);
+    let pool = baking(Some(Verdict::Fail), pause).policy(|d| d.rollout.bake = Span::ZERO);
+    assert_eq!(pool.plan().phase(), RolloutPhase::Succeeded);
+}
+
+#[test]
+fn what_was_new_before_the_rollout_opened_counts_for_its_checkpoint() {
+    // Five of ten serve on the new revision already: a tenth of those to replace is one, and five prove more than one.
+    let pool = |approval| {
+        let pool = Pool::new(10, "2", "0").old_ready(5).new_ready(5);
+        pool.policy(|d| {
+            d.rollout.checkpoints =
+                vec![Checkpoint { approval, ..checkpoint("10%", Span::ZERO, &[]) }];
+        })
+    };
+    pool(false).plan().does(Some(12), &[]).is_silent_on("checkpoint");
+    // What it waits for beside machines it waits for all the same, before any more are new.
+    let waits = pool(true).plan();
+    waits.does(None, &[]).says("checkpoint");
+    assert_eq!(waits.planned.state.rollout.as_ref().unwrap().covered, 5);
+    pool(true).after(&waits, Span::minutes(1)).ask(AskVerb::Approve).plan().does(Some(12), &[]);
+}
+
+#[test]
+fn work_that_does_not_fit_its_window_is_told() {
+    // It is noon of the 1st of March; a hundred, one after another, take five hours and a half.
+    let told = |machines: usize, allow: &[(&str, &str)], deny: &[(&str, &str)]| {
+        let dated = |(from, until): &(&str, &str)| {
+            let day = |hour: &str| format!("2026-03-01T{hour}:00");
+            Window::dated(&day(from), &day(until), &Zone::utc()).unwrap()
+        };
+        let windows = |all: &[(&str, &str)]| all.iter().map(dated).collect();
+        let windows = Windows::new(windows(allow), windows(deny)).unwrap();
+        let pool = Pool::new(machines as u32, "1", "0").old_ready(machines);
+        pool.policy(|d| d.windows = windows).plan().planned.report.notices.join("; ")
+    };
+    let five = "about 5h25m of work is left, and the";
+    assert_eq!(told(100, &[], &[]), "");
+    assert_eq!(told(100, &[("11", "18")], &[]), "");
+    let say = |rest: &str| format!("{five} {rest}: the rest waits for another");
+    assert_eq!(told(100, &[("11", "14")], &[]), say("window closes in 2h"));
+    assert_eq!(told(100, &[], &[("13", "14")]), say("window closes in 1h"));
+    assert_eq!(told(100, &[("15", "18")], &[]), say("next window is open for 3h"));
+    assert_eq!(told(100, &[("13", "18")], &[("12", "16")]), say("next window is open for 2h"));
+    assert_eq!(told(10, &[("11", "14")], &[]), "");
+    assert_eq!(told(100, &[("09", "10")], &[]), "");
+}
+
 #[test]
 fn failures_count_once_each_and_stop_at_the_threshold() {
     let failing = |failed: usize, threshold: &str| {

@@ -120,6 +120,43 @@ fn the_breaker_holds_repair_and_not_the_fix() {
     assert_eq!(turn.deleted(), ["o1"]);
 }
 
+#[test]
+fn a_replacement_is_no_leave_for_those_that_only_look_failed() {
+    // Five of ten look failed at once, and three replacements are there: eight exist, and thirteen live.
+    let look_failed = |served: bool| {
+        pool(10, "3", "0").new_ready(5).new_failed(5).new_young(3).each(|m: &mut Machine| {
+            if m.condition == Condition::Failed {
+                m.since = NOW.minus(Span::minutes(11));
+                m.ever_available = served || m.id.as_str() != "n6";
+            }
+        })
+    };
+    let open = look_failed(true);
+    let turn = open.plan();
+    turn.does(None, &[]).says("breaker");
+    assert_eq!(turn.hold("breaker").unwrap().verb, Some("release"));
+    // One that never served is no evidence of anything: it goes. The others were four, and trip nothing.
+    let never = look_failed(false).policy(|d| d.repair.breaker_percent = 30);
+    never.plan().does(None, &["n6"]).says("breaker");
+    // Who is named goes, and all go on when a person says so, or when it closes by itself.
+    assert_eq!(open.clone().named("n7", false).plan().deleted(), ["n7"]);
+    assert!(!open.clone().ask(AskVerb::Release).plan().deleted().is_empty());
+    assert!(!open.after(&turn, Span::minutes(10)).plan().deleted().is_empty());
+}
+
+#[test]
+fn the_breaker_stops_no_small_pool_for_good() {
+    let both = pool(2, "1", "0").new_failed(2).new_young(1).each(|m: &mut Machine| {
+        if m.condition == Condition::Failed {
+            m.since = NOW.minus(Span::minutes(11));
+        }
+    });
+    let turn = both.plan();
+    turn.does(None, &[]).says("breaker");
+    assert_eq!(both.clone().ask(AskVerb::Release).plan().deleted().len(), 1);
+    assert_eq!(both.after(&turn, Span::minutes(10)).plan().deleted().len(), 1);
+}
+
 fn five() -> poolkeeper::model::quantity::Quantity {
     poolkeeper::model::quantity::Quantity::of(5)
 }

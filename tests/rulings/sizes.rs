@@ -1,11 +1,11 @@
 //! How many: who says so, what our own writes explain, and the brakes on getting smaller.
 
 use poolkeeper::model::action::Verb;
-use poolkeeper::model::inventory::Native;
-use poolkeeper::model::journal::{Outcome, Refusal};
-use poolkeeper::model::machine::Condition;
+use poolkeeper::model::inventory::{Native, Orchestration};
+use poolkeeper::model::journal::{Outcome, Refusal, Refused};
+use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{AskVerb, Quota};
-use poolkeeper::model::policy::{Owner, Unconfirmed};
+use poolkeeper::model::policy::{Method, Owner, Unconfirmed};
 use poolkeeper::model::rollout::PoolState;
 use poolkeeper::model::time::Span;
 
@@ -299,9 +299,72 @@ fn a_refused_raise_is_tried_again_later_and_later() {
 }
 
 #[test]
+fn who_asked_too_often_asks_again_when_told() {
+    let at = |refusal, told: Option<i64>| {
+        let retry_at = told.map(|told| NOW.plus(Span::seconds(told)));
+        let refused = Refused { retry_at, ..Refused::plain(refusal) };
+        let pool = Pool::new(3, "1", "0").settled().new_ready(2);
+        let pool = pool.raise_ended(2, 3, Span::seconds(1), Outcome::Refused(refused));
+        pool.plan().planned.state.backoff[0].until.since(NOW)
+    };
+    assert_eq!(at(Refusal::Throttled, Some(3)), Span::seconds(3));
+    assert_eq!(at(Refusal::Throttled, Some(40)), Span::seconds(40));
+    assert_eq!(at(Refusal::Throttled, None), Span::seconds(14));
+    // Any other refusal is not over because its answer names a time.
+    assert_eq!(at(Refusal::Conflict, Some(3)), Span::seconds(14));
+    assert_eq!(at(Refusal::Conflict, Some(40)), Span::seconds(40));
+}
+
+/// A rollout of as many machines as a set holds, `new` of them done.
+fn full(new: usize, surge: &str, unavailable: &str) -> Pool {
+    Pool::new(1000, surge, unavailable).old_ready(1000 - new).new_ready(new)
+}
+
+#[test]
+fn a_set_is_never_asked_for_more_than_it_holds() {
+    for orchestration in [Orchestration::Uniform, Orchestration::Flexible] {
+        let of = |pool: Pool| pool.set(|set| set.orchestration = orchestration).plan();
+        // No surge is to be had: what may be unavailable is spent, and where nothing may, the hold says what helps.
+        let turn = of(full(3, "1", "1"));
+        assert_eq!((turn.raise(), turn.deleted().len()), (None, 1));
+        turn.is_silent_on("setLimit");
+        assert!(turn.planned.report.notices[0].contains("1000 machines"));
+        let turn = of(full(3, "1", "0"));
+        turn.does(None, &[]).says("setLimit");
+        assert_eq!(turn.hold("setLimit").unwrap().verb, None);
+        of(full(0, "1", "0").named("o1", false)).does(None, &[]).says("setLimit");
+        // Room for some of it.
+        let some = Pool::new(990, "2%", "0").old_ready(990);
+        let turn = of(some);
+        assert_eq!(turn.raise(), Some((990, 1000)));
+        turn.is_silent_on("setLimit");
+        // What is lost comes back; what is wanted beyond the limit never does.
+        assert_eq!(
+            of(Pool::new(1000, "1", "0").settled().new_ready(998)).raise(),
+            Some((998, 1000))
+        );
+        let turn = of(Pool::new(1200, "1", "0").settled().new_ready(700));
+        assert_eq!(turn.raise(), Some((700, 1000)));
+        of(Pool::new(1200, "1", "1").settled().new_ready(1000)).does(None, &[]).says("setLimit");
+    }
+    full(3, "1", "0").policy(|d| d.rollout.method = Method::Reimage).plan().says("setLimit");
+    Pool::new(1000, "1", "0").settled().new_ready(1000).plan().is_silent_on("setLimit");
+    // Those being deleted do not count where that is wished, and the set holds them all the same.
+    let leaving = full(3, "1", "1").policy(|d| d.rollout.count_deleting = false);
+    let leaving = leaving.lifecycle("o1", Lifecycle::Deleting, Span::minutes(1));
+    leaving.delete_open(&["o1"], Span::minutes(1)).capacity(999).plan().does(Some(1000), &[]);
+}
+
+#[test]
+fn the_last_machine_of_a_full_set_does_not_wait_for_surge() {
+    let last = Pool::new(1000, "1", "100%").old_ready(1).old_unready(999);
+    let turn = last.plan();
+    assert!(turn.deleted().contains(&"o1"), "{:?}", turn.holds());
+}
+
+#[test]
 fn a_full_zone_stops_nothing_while_another_has_room() {
     use poolkeeper::model::ids::Zone;
-    use poolkeeper::model::journal::Refused;
     let zoned = |zones: &[&str]| {
         let mut pool = Pool::new(3, "1", "0").settled().new_ready(2);
         pool.set.zones = ["1", "2"].iter().map(Zone::new).collect();
