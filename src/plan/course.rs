@@ -264,21 +264,9 @@ pub(super) fn roll_back(input: &Input, memory: &mut PoolState, to: Revision) {
     memory.wanted = Some(to.clone());
     memory.mixed = false;
     let covered = count_outdated(input, memory, &to);
-    memory.rollout = Some(Rollout {
-        cause: Cause::Rollback,
-        from: left,
-        to,
-        opened: input.now,
-        covered,
-        stage: Stage::Going,
-        failed: Vec::new(),
-        failed_in_a_row: 0,
-        passed: u32::MAX,
-        soaking: None,
-        approved: false,
-        progress: Progress { at: input.now, current_available: 0, outdated_left: covered },
-        tried: Vec::new(),
-    });
+    let opened = Rollout::open(Cause::Rollback, left, to, input.now, covered);
+    // A way back is not held up.
+    memory.rollout = Some(Rollout { passed: u32::MAX, ..opened });
 }
 
 /// Why the gate is closed. Only replacing waits for it.

@@ -5,7 +5,7 @@ use crate::model::machine::{Evidence, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{Adopt, Method};
 use crate::model::revision::differs;
-use crate::model::rollout::{Cause, Ending, PoolState, Progress, Rollout, Stage};
+use crate::model::rollout::{Cause, Ending, PoolState, Rollout};
 use crate::model::time::{Span, Time};
 
 use super::course::{count_outdated, refer_to};
@@ -87,21 +87,7 @@ pub(super) fn open(input: &Input, memory: &mut PoolState) {
     let Some(cause) = cause(input, memory, &wanted) else { return };
     let covered = count_outdated(input, memory, &wanted);
     let from = memory.good.last().cloned();
-    memory.rollout = Some(Rollout {
-        cause,
-        from,
-        to: wanted,
-        opened: input.now,
-        covered,
-        stage: Stage::Going,
-        failed: Vec::new(),
-        failed_in_a_row: 0,
-        passed: 0,
-        soaking: None,
-        approved: false,
-        progress: Progress { at: input.now, current_available: 0, outdated_left: covered },
-        tried: Vec::new(),
-    });
+    memory.rollout = Some(Rollout::open(cause, from, wanted, input.now, covered));
 }
 
 pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) -> bool {
