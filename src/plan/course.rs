@@ -141,13 +141,18 @@ fn majority(input: &Input) -> Option<Revision> {
 
 /// Open, retarget, fail; everything that depends on machines and not on a verb.
 pub(super) fn steer(input: &Input, memory: &mut PoolState, rows: &[Row]) {
+    begin(input, memory);
+    note_failures(input, memory, rows);
+}
+
+/// Open or retarget. Done twice in a turn it is done once, but for what was asked in between.
+pub(super) fn begin(input: &Input, memory: &mut PoolState) {
     if memory.adopted.is_none() {
         opening::adopt(input, memory);
     }
     opening::schedule(input, memory);
     retarget(input, memory);
     opening::open(input, memory);
-    note_failures(input, memory, rows);
 }
 
 fn retarget(input: &Input, memory: &mut PoolState) {
@@ -160,6 +165,8 @@ fn retarget(input: &Input, memory: &mut PoolState) {
     rollout.to = wanted;
     rollout.cause =
         if memory.good.contains(&rollout.to) { Cause::Rollback } else { Cause::Revision };
+    rollout.from =
+        rollout.from.take().or_else(|| opening::from(&memory.good, rollout.cause, &rollout.to));
     rollout.covered = covered;
     rollout.failed.clear();
     rollout.tried.clear();
@@ -390,6 +397,8 @@ pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept:
         return;
     }
     if input.now >= since.plus(input.policy.rollout.bake) {
+        // What is kept was covered and is left.
+        rollout.progress.outdated_left = kept;
         end(
             input,
             memory,
@@ -401,6 +410,7 @@ pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept:
 /// Close the record.
 pub(super) fn end(input: &Input, memory: &mut PoolState, how: Ending) {
     let Some(rollout) = memory.rollout.take() else { return };
+    let left = rollout.progress.outdated_left;
     let how = match (how, rollout.cause) {
         (Ending::Succeeded | Ending::SucceededWithExceptions, Cause::Rollback) => {
             Ending::RolledBack
@@ -423,7 +433,7 @@ pub(super) fn end(input: &Input, memory: &mut PoolState, how: Ending) {
         to: rollout.to,
         at: input.now,
         how,
-        done: rollout.progress.current_available.min(rollout.covered),
+        done: rollout.covered.saturating_sub(left).min(rollout.progress.current_available),
         covered: rollout.covered,
         failed: rollout.failed.len() as u32,
     });

@@ -451,7 +451,9 @@ pub(super) fn waits_for_model(input: &Input, memory: &PoolState) -> bool {
 fn is_abandoned(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     let failing = memory.rollout.as_ref().is_some_and(|r| {
-        r.to == *here && r.from.as_ref() != Some(here) && matches!(r.stage, Stage::Failing { .. })
+        r.to == *here
+            && r.from.as_ref().is_some_and(|from| from != here)
+            && matches!(r.stage, Stage::Failing { .. })
     });
     let left = !memory.good.contains(here) && memory.wanted.as_ref() != Some(here);
     (failing || left) && knows_better(input, memory)

@@ -86,8 +86,16 @@ pub(super) fn open(input: &Input, memory: &mut PoolState) {
     let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
     let Some(cause) = cause(input, memory, &wanted) else { return };
     let covered = count_outdated(input, memory, &wanted);
-    let from = memory.good.last().cloned();
+    let from = from(&memory.good, cause, &wanted);
     memory.rollout = Some(Rollout::open(cause, from, wanted, input.now, covered));
+}
+
+/// The completed revision that is left. Where most machines are on target at first sight that one is the target: then
+/// there is none, and a rollout that fails has nothing to turn back to.
+pub(super) fn from(good: &[Revision], cause: Cause, to: &Revision) -> Option<Revision> {
+    // The disks are replaced and the revision stays.
+    let stays = matches!(cause, Cause::Refresh | Cause::MaxAge);
+    good.last().filter(|good| stays || *good != to).cloned()
 }
 
 pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) -> bool {

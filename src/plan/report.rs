@@ -6,7 +6,7 @@ use crate::model::plan::{
     AskAnswer, Estimate, MachineReport, Planned, Report, RolloutPhase, RolloutReport, Why,
 };
 use crate::model::policy::Method;
-use crate::model::rollout::{Cause, Ended, Ending, Stage};
+use crate::model::rollout::{Cause, Ended, Ending, Rollout, Stage};
 use crate::model::time::{Span, Time};
 
 use super::Desk;
@@ -216,17 +216,35 @@ fn rollout(desk: &Desk) -> RolloutReport {
             exceptions: exceptions(desk),
         };
     };
-    let left = (desk.count.out + desk.count.named).max(0) as u32;
+    // Changed back in the middle, it goes to where it came from: that is no way from there.
+    let stays = matches!(rollout.cause, Cause::Refresh | Cause::MaxAge);
     RolloutReport {
         phase: phase(desk, &rollout.stage, rollout.cause),
-        from: rollout.from.clone(),
+        from: rollout.from.clone().filter(|from| *from != rollout.to || stays),
         to: Some(rollout.to.clone()),
         reference,
-        done: rollout.covered.saturating_sub(left),
+        done: done(desk, rollout),
         total: rollout.covered,
         failed: rollout.failed.len() as u32,
         exceptions: exceptions(desk),
     }
+}
+
+/// Of the covered machines, those that are gone and in whose place one on target is available.
+fn done(desk: &Desk, rollout: &Rollout) -> u32 {
+    let c = &desk.count;
+    let holds_place = |row: &&Row| row.outdated && row.group.exists();
+    let is_left = |row: &&Row| row.outdated && row.group != Group::Ghost;
+    let is_made = |row: &&Row| {
+        let new = row.group == Group::Ready && !row.outdated && !row.named;
+        new && row.machine(desk.input).imaged >= rollout.opened
+    };
+    let many = |of: &dyn Fn(&&Row) -> bool| desk.rows.iter().filter(|row| of(row)).count() as i64;
+    let covered = i64::from(rollout.covered);
+    let empty = (c.desired - c.proven - many(&holds_place)).max(0);
+    // Places that growth added are empty as well: what this rollout made counts all the same.
+    let served = (covered - many(&holds_place) - empty).max(many(&is_made));
+    served.min(covered - many(&is_left)).clamp(0, c.proven.max(0)) as u32
 }
 
 fn exceptions(desk: &Desk) -> Vec<crate::model::ids::Key> {
