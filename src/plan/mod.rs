@@ -65,6 +65,10 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     let journal = Journal::read(input);
     course::follow_model(input, &mut memory);
     desired::settle(input, &mut memory, journal.pending);
+    if !input.asks.is_empty() {
+        // What a person says now is said to the rollout that opens or turns in this very turn.
+        course::begin(input, &mut memory);
+    }
     let Asked { mut answers, settle_capacity } = asks::honour(input, &mut memory);
     let (mut rows, zones) = rows::classify(input, &journal, &mut memory);
     course::steer(input, &mut memory, &rows);
