@@ -4,6 +4,7 @@ use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::{Input, Verdict};
 use crate::model::policy::{Natives, OnFailure};
+use crate::model::quantity::counted;
 use crate::model::revision::differs;
 use crate::model::rollout::{
     Cause, Ended, Ending, Move, PoolState, Progress, Rollout, Stage, Writing,
@@ -228,7 +229,14 @@ fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
     let threshold = input.policy.rollout.failure_threshold.round_up(rollout.covered).max(1);
     let failed = rollout.failed.len() as u32;
     if failed >= threshold && matches!(rollout.stage, Stage::Going | Stage::Baking { .. }) {
-        fail(input, memory, &format!("{failed} replacements failed, {threshold} are the limit"));
+        fail(
+            input,
+            memory,
+            &format!(
+                "{} failed; the limit is {threshold}",
+                counted(failed as usize, "replacement")
+            ),
+        );
     }
 }
 

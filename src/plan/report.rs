@@ -1,11 +1,13 @@
 //! What people are told: each machine's class and reason, where the rollout stands, an estimate, when to look again.
 
 use crate::model::action::{Action, Class, Verb};
-use crate::model::machine::{Condition, Lifecycle};
+use crate::model::ids::Revision;
+use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use crate::model::plan::{
     AskAnswer, Estimate, MachineReport, Planned, Report, RolloutPhase, RolloutReport, Why,
 };
 use crate::model::policy::Method;
+use crate::model::revision::differs;
 use crate::model::rollout::{Cause, Ended, Ending, Rollout, Stage};
 use crate::model::time::{Span, Time};
 
@@ -76,7 +78,7 @@ fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineR
         (lifecycle, why(desk, row))
     });
     let why = match why {
-        Why::WaitsFloor if removals.blocked.last => Why::WaitsLast,
+        Why::WaitsFloor if removals.blocked.last && row.group == Group::Ready => Why::WaitsLast,
         other => other,
     };
     MachineReport {
@@ -123,7 +125,7 @@ fn why(desk: &Desk, row: &Row) -> Why {
 
 fn why_leaving(row: &Row) -> Why {
     match row.doing {
-        _ if row.overdue => Why::StuckDelete,
+        _ if row.is_stuck() => Why::StuckDelete,
         Doing::CloudDeletes => Why::CloudDeletes,
         Doing::Draining | Doing::Drained => Why::Draining,
         Doing::AskAgain(_) | Doing::Lost | Doing::TakeBack => Why::RequestLost,
@@ -135,6 +137,8 @@ fn why_there(desk: &Desk, row: &Row) -> Why {
     let kept = match row.kept {
         Kept::Person => Some(Why::HeldByPerson),
         Kept::Cloud => Some(Why::ProtectedInCloud),
+        // What failed is repaired whatever else is true of it.
+        _ if row.group == Group::Failed => None,
         Kept::RevisionUnknown => Some(Why::RevisionUnknown),
         Kept::OnDelete => Some(Why::WaitsOnDelete),
         Kept::UpdateFailed => Some(Why::UpdateFailed),
@@ -149,24 +153,36 @@ fn why_there(desk: &Desk, row: &Row) -> Why {
     let record = row.machine(desk.input);
     match row.group {
         Group::Failed if desk.repair_stopped => Why::FailedBreaker,
-        Group::Failed => Why::FailedInTurn,
-        _ if row.named => Why::NamedWaits,
+        Group::Failed => desk.stands().unwrap_or(Why::FailedInTurn),
+        _ if row.named => desk.stands().unwrap_or(Why::NamedWaits),
         Group::Young if !row.outdated && record.condition == Condition::Ready => Why::Settling,
         Group::Young if !row.outdated => Why::Proving,
         _ if row.outdated => why_outdated(desk),
         Group::Unready => Why::Grace,
         _ if record.revision.is_none() => Why::RevisionUnknown,
+        _ if is_flagged(desk, record) => Why::WaitsAdoption,
         _ => Why::Fine,
     }
 }
 
+/// Nothing but the cloud's own flag says that it is outdated, and nobody said that the flag counts.
+fn is_flagged(desk: &Desk, machine: &Machine) -> bool {
+    let off = |has: &Revision| differs(has, &desk.reference.revision);
+    desk.memory.advisory_held
+        && machine.evidence == Evidence::Advisory
+        && machine.revision.as_ref().is_some_and(off)
+}
+
 fn why_outdated(desk: &Desk) -> Why {
+    let stands = desk.stands();
     match desk.closed {
         Some(Closed::NoRollout) if desk.memory.advisory_held => Why::WaitsAdoption,
         Some(Closed::NoRollout | Closed::ModelElsewhere | Closed::Natives) => Why::WaitsRollout,
         Some(Closed::Paused) => Why::WaitsPaused,
         Some(Closed::Failing) => Why::WaitsFailing,
         Some(Closed::Window) => Why::WaitsWindow,
+        None if stands.is_some() => stands.unwrap_or(Why::WaitsPicture),
+        None if desk.surplus_in_doubt() => Why::WaitsConfirmation,
         None if desk.barrier != Barrier::None && desk.far <= desk.count.current => {
             Why::WaitsCheckpoint
         }
@@ -179,6 +195,7 @@ fn why_outdated(desk: &Desk) -> Why {
 /// When this machine is looked at again, where a time is known.
 fn next(desk: &Desk, row: &Row) -> Option<Time> {
     let (record, policy) = (row.machine(desk.input), desk.input.policy);
+    let ready_by = policy.rollout.readiness_deadline;
     match row.group {
         _ if row.waiting => {
             let blocked = &desk.memory.blocked;
@@ -187,9 +204,16 @@ fn next(desk: &Desk, row: &Row) -> Option<Time> {
         Group::Young if record.condition == Condition::Ready => {
             Some(record.since.plus(policy.rollout.min_ready))
         }
-        Group::Young => Some(record.imaged.plus(policy.rollout.readiness_deadline)),
+        Group::Young => {
+            let late = record.imaged.plus(ready_by);
+            let ill = record.condition != Condition::Provisioning;
+            Some(if ill { late.min(record.since.plus(policy.repair.after)) } else { late })
+        }
         Group::Unready if record.condition == Condition::Ready => {
             Some(record.since.plus(policy.rollout.min_ready))
+        }
+        Group::Unready if record.condition == Condition::Provisioning => {
+            Some(record.since.plus(ready_by))
         }
         Group::Unready => Some(record.since.plus(policy.repair.after)),
         Group::Leaving => match row.doing {
