@@ -5,7 +5,7 @@ use crate::model::machine::Lifecycle;
 use crate::model::plan::{Input, Why};
 use crate::model::policy::{Owner, Unconfirmed};
 use crate::model::rollout::{Blocked, PoolState};
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 use super::desired::{self, FALL_WINDOW};
 use super::journal::Journal;
@@ -73,6 +73,12 @@ pub(super) fn brake_left(input: &Input, memory: &PoolState) -> i64 {
     i64::from(desired::harmless_fall(start)) - i64::from(removed)
 }
 
+/// Until when surplus is not believed, because others changed the capacity just now.
+pub(super) fn foreign_settles(input: &Input, memory: &PoolState) -> Option<Time> {
+    let settled = memory.desired.others.iter().map(|at| at.plus(FOREIGN_SETTLES));
+    settled.max().filter(|at| *at > input.now)
+}
+
 /// How many may leave for being too many.
 pub(super) fn surplus_limit(
     input: &Input,
@@ -82,7 +88,7 @@ pub(super) fn surplus_limit(
     first_sight: bool,
 ) -> i64 {
     let confirmed = is_confirmed(input, memory);
-    let foreign = memory.desired.others.iter().any(|at| input.now.since(*at) < FOREIGN_SETTLES);
+    let foreign = foreign_settles(input, memory).is_some();
     let writers =
         desired::foreign_writes(input, memory) >= TWO_WRITERS && input.policy.owner == Owner::Pool;
     let closed = journal.raise_not_landed

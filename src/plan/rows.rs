@@ -112,6 +112,12 @@ impl Row {
         matches!(self.doing, Doing::Deleting | Doing::CloudDeletes) && !self.overdue
     }
 
+    /// Its delete does not end, as far as we or the cloud are at it.
+    pub const fn is_stuck(&self) -> bool {
+        let drains = matches!(self.doing, Doing::Draining | Doing::Drained);
+        self.overdue && !drains && !matches!(self.doing, Doing::Lost | Doing::TakeBack)
+    }
+
     /// Never removed by us.
     pub const fn is_untouchable(&self) -> bool {
         matches!(self.kept, Kept::Person | Kept::Cloud)

@@ -37,6 +37,8 @@ const ORDER: &[HoldReason] = &[
     HoldReason::RaisedNotSeen,
     HoldReason::SurgeBooting,
     HoldReason::Updating,
+    HoldReason::DeleteAlone,
+    HoldReason::CapacityLags,
     HoldReason::Leaving,
     // The arithmetic allows no more.
     HoldReason::LastAvailable,

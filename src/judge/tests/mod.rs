@@ -50,21 +50,10 @@ pub(super) struct Pool {
 }
 
 pub(super) fn rollout() -> Rollout {
-    Rollout {
-        cause: Cause::Revision,
-        from: Some(Revision::new("r1")),
-        to: Revision::new("r2"),
-        opened: ago(Span::hours(2)),
-        covered: 3,
-        stage: Stage::Going,
-        failed: Vec::new(),
-        failed_in_a_row: 0,
-        passed: 0,
-        soaking: None,
-        approved: false,
-        progress: Progress { at: NOW, current_available: 0, outdated_left: 0 },
-        tried: Vec::new(),
-    }
+    let (from, to) = (Some(Revision::new("r1")), Revision::new("r2"));
+    let mut rollout = Rollout::open(Cause::Revision, from, to, ago(Span::hours(2)), 3);
+    rollout.progress = Progress { at: NOW, current_available: 0, outdated_left: 0 };
+    rollout
 }
 
 impl Pool {
