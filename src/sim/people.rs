@@ -76,6 +76,7 @@ pub(super) fn deed(hold: &Hold) -> Option<&'static str> {
     match hold.verb {
         None if hold.reason == HoldReason::Natives => Some(SWITCH_OFF),
         None if hold.reason == HoldReason::SetLimit => Some(OTHER_LIMITS),
+        None if hold.reason == HoldReason::UnsafeRaise => Some(SUSPEND),
         Some("explain") => None,
         verb => verb,
     }
@@ -83,6 +84,9 @@ pub(super) fn deed(hold: &Hold) -> Option<&'static str> {
 
 /// The cloud's own features are not ours to switch.
 const SWITCH_OFF: &str = "switch off";
+
+/// Who else writes the capacity is not ours to stop.
+const SUSPEND: &str = "suspend the other writer";
 
 /// Only another pool file helps.
 const OTHER_LIMITS: &str = "other limits";

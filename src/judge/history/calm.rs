@@ -8,7 +8,7 @@ use super::super::facts::{Scene, Tally};
 use super::super::removal::writes_to_set;
 use super::super::truth::Truth;
 use crate::model::action::{Action, Because, Verb};
-use crate::model::budget::Hold;
+use crate::model::budget::{Hold, HoldReason};
 use crate::model::calendar::WindowState;
 use crate::model::ids::{EntryId, Revision};
 use crate::model::journal::Entry;
@@ -62,13 +62,19 @@ impl Progress {
         let writes = truth.sent.iter().filter(|sent| sent.took && writes_to_set(sent.verb));
         self.writes += writes.count() as u64;
         let late = now.since(since) > allowed(truth.case.policy, scene);
-        let waits = truth.case.planned.report.holds.iter().any(|hold| hold.verb.is_some());
+        let waits = truth.case.planned.report.holds.iter().any(asks_people);
         if late && !waits && !scene.at_goal() && !self.told {
             self.told = true;
             let say = format!("the goal is not reached {} after the storm", now.since(since));
             notes.add(7, say, Vec::new());
         }
     }
+}
+
+/// Somebody can do something about it, if not by a verb of ours.
+fn asks_people(hold: &Hold) -> bool {
+    use HoldReason::{Natives, SetLimit, UnsafeRaise};
+    hold.verb.is_some() || matches!(hold.reason, Natives | SetLimit | UnsafeRaise)
 }
 
 /// A rollout is open, nothing goes on that could end by itself, nothing is done, and nobody is told why.
