@@ -1,7 +1,8 @@
 //! The holds that name machines: those that may not leave, those that wait, those that are under way.
 
 use crate::model::budget::HoldReason;
-use crate::model::machine::Condition;
+use crate::model::machine::{Condition, Lifecycle};
+use crate::model::plan::Why;
 use crate::model::quantity::counted;
 
 use super::Desk;
@@ -11,7 +12,7 @@ use super::holds::machines;
 use super::reasons::{SOON, about};
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
-use super::send::restores;
+use super::send::{Sent, restores};
 
 pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
     let leaving = removals.picked.iter().filter(|(at, _)| desk.rows[*at].group == Group::Failed);
@@ -139,7 +140,7 @@ fn about_failed(desk: &mut Desk, left: i64) {
     }
 }
 
-pub(super) fn about_what_is_under_way(desk: &mut Desk) {
+pub(super) fn about_what_is_under_way(desk: &mut Desk, sent: &Sent) {
     let (c, soon) = (desk.count, desk.input.now.plus(SOON));
     if c.pending > 0 {
         desk.holds
@@ -156,7 +157,13 @@ pub(super) fn about_what_is_under_way(desk: &mut Desk) {
             .number("leaving", c.leaving)
             .again(soon);
     }
-    let leaving = |row: &Row| row.group == Group::Leaving && row.doing != Doing::Nothing;
+    let back = |moved: &&(usize, Lifecycle, Why)| moved.1 == Lifecycle::InService;
+    let back: Vec<u32> =
+        sent.moved.iter().filter(back).map(|moved| desk.rows[moved.0].index).collect();
+    let leaving = |row: &Row| {
+        let goes = row.group == Group::Leaving && row.doing != Doing::Nothing;
+        goes && !back.contains(&row.index)
+    };
     about(desk, HoldReason::Leaving, leaving, |n| machines(n as i64, "on the way out"), None);
     about(
         desk,

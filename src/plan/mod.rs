@@ -101,7 +101,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     actions.extend(sent.actions.iter().cloned());
     actions.sort_by_key(Action::verb);
     desk.settle_up(&removals, &sent);
-    reasons::collect(&mut desk, &removals, &journal);
+    reasons::collect(&mut desk, &removals, &sent, &journal);
     let planned = report::report(desk, &removals, &sent, actions, answers);
     Ok(if picture { planned } else { untouched(planned, input) })
 }

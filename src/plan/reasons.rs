@@ -12,12 +12,13 @@ use super::holds::{BLOCKERS, machines};
 use super::journal::Journal;
 use super::remove::Removals;
 use super::rows::Row;
+use super::send::Sent;
 use super::{Desk, desired, ills, model, opening, surplus};
 
 /// Something is on its way: look again soon.
 pub(super) const SOON: Span = Span::seconds(15);
 
-pub(super) fn collect(desk: &mut Desk, removals: &Removals, journal: &Journal) {
+pub(super) fn collect(desk: &mut Desk, removals: &Removals, sent: &Sent, journal: &Journal) {
     if !desk.picture {
         about_the_picture(desk, journal);
     }
@@ -30,7 +31,7 @@ pub(super) fn collect(desk: &mut Desk, removals: &Removals, journal: &Journal) {
         surplus::about_waiting(desk, removals, journal);
     }
     ills::about_machines(desk, removals);
-    ills::about_what_is_under_way(desk);
+    ills::about_what_is_under_way(desk, sent);
 }
 
 /// The names of the rows that fit, for people.

@@ -1,5 +1,6 @@
 //! What people are told: holds and reasons that are true, once each.
 
+use poolkeeper::model::action::Because;
 use poolkeeper::model::inventory::Native;
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use poolkeeper::model::plan::{AskVerb, Why};
@@ -116,6 +117,14 @@ fn each_machine_is_told_what_is_true_of_it() {
     assert_eq!(turn.report("o1").why, Why::WaitsConfirmation);
     let allowed = many.policy(|draft| draft.unconfirmed = Unconfirmed::Allow).plan();
     assert_ne!(allowed.report("o1").why, Why::WaitsConfirmation);
+}
+
+#[test]
+fn what_goes_back_into_service_is_not_on_its_way_out() {
+    let pool = Pool::new(3, "1", "1").old_ready(3).nodes();
+    let turn = pool.drain_open("o1", Because::Outdated).ask(AskVerb::Pause).plan();
+    assert_eq!(turn.restored(), ["o1"]);
+    turn.says("paused").is_silent_on("leaving");
 }
 
 #[test]

@@ -271,6 +271,9 @@ impl Say<'_> {
                     }
                     _ => "a complete and fresh listing",
                 };
+                if self.machine.class == Class::Outdated {
+                    return write!(f, "{}; waits for {waits}", Outdated(self));
+                }
                 write!(f, "{} since {}; waits for {waits}", condition(seen), Shown(seen.since))
             }
         }
