@@ -16,6 +16,10 @@ const LONGEST_OPERATION: Span = Span::hours(2);
 /// A listing may show the set as it was so long ago.
 const LISTS_LAG: Span = Span::minutes(15);
 
+/// A raise whose answer was lost and whose machines do not appear is told by its number after this.
+// 2 min: one read alone may show the set as it was before.
+const RAISE_IN_DOUBT: Span = Span::minutes(2);
+
 /// The code under which a delete that passed its deadline is reported.
 pub const DELETE_DEADLINE: &str = "DeleteDeadline";
 
@@ -79,7 +83,11 @@ pub fn advance(entry: &Entry, sight: &Sight<'_>, pace: Pace, now: Time) -> Step 
             Step::AskCluster
         }
         Phase::Asking { .. } => Step::Doubt,
-        Phase::Doubtful { at } if sight.tells_about(*at) && !sight.misses(entry) => {
+        Phase::Doubtful { at }
+            if sight.tells_about(*at)
+                && !sight.misses(entry)
+                && sight.is_sure_of_raise(entry, *at) =>
+        {
             Step::Settle(sight.truth(entry))
         }
         Phase::Doubtful { .. } => Step::Wait(None),
@@ -160,10 +168,17 @@ impl<'a> Sight<'a> {
         self.machines.iter().skip(from).take_while(born_then).find(|m| target.is(m))
     }
 
-    /// Shown as deleting before, and too old for the list to be a picture from before its birth.
+    /// Shown as deleting before, lacking twice, and too old for the list to be a picture from before its birth.
     fn was_seen_going(&self, machine: &Machine) -> bool {
         let old = self.set.read_at.since(machine.first_seen) >= LISTS_LAG;
-        machine.condition == Condition::Deleting && old
+        machine.condition == Condition::Deleting && machine.missed > 1 && old
+    }
+
+    /// Its machines are there; or reads of a while say the same of the capacity, and none of them is an old picture.
+    fn is_sure_of_raise(&self, entry: &Entry, at: Time) -> bool {
+        entry.verb() != Verb::Raise
+            || self.shows_done(entry)
+            || self.set.read_at.since(at) >= RAISE_IN_DOUBT
     }
 
     /// Some target of a delete is missing, and whether it is gone is not sure yet.

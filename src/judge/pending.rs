@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Case;
-use crate::model::action::{Action, Verb};
+use crate::model::action::{Action, Target, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal};
-use crate::model::machine::Machine;
 use crate::model::time::{Span, Time};
 
 /// A complete read begun this long after a raise ended shows all of its machines that will ever come.
@@ -29,7 +28,8 @@ pub(super) fn count(case: &Case) -> i64 {
     raises.sort_by_key(|raise| raise.written);
     let oldest = raises.first().map_or(case.now, |raise| raise.written);
     let born = case.machines.iter().map(|machine| machine.first_seen);
-    let mut born: Vec<Time> = born.chain(gone_again(case)).filter(|seen| *seen > oldest).collect();
+    let mut born: Vec<Time> =
+        born.chain(gone_again(case, oldest)).filter(|seen| *seen > oldest).collect();
     born.sort_unstable();
     let mut next = 0;
     for seen in born {
@@ -47,16 +47,27 @@ pub(super) fn count(case: &Case) -> i64 {
     raises.iter().map(|raise| raise.left.max(0)).sum()
 }
 
-/// Births of machines that we deleted and that have left the list: they came, or we could not have named them.
-fn gone_again(case: &Case) -> Vec<Time> {
-    let there: BTreeSet<Key> = case.machines.iter().map(Machine::key).collect();
+/// Births of machines that we deleted and that have left the list: they came, or we could not have named them. Those
+/// up to `oldest` may be left out.
+fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
+    // Nobody saw it the moment it was made.
+    let seen = |target: &Target| target.created.plus(Span::from_millis(1));
     let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
+    let targets = deletes.flat_map(|entry| entry.action.targets());
+    // Mostly the old ones are deleted: few keys, or none, are looked for among all machines.
+    let young = targets.clone().filter(|target| seen(target) > oldest);
+    let mut young: BTreeSet<Key> = young.map(Target::key).collect();
+    if young.is_empty() {
+        return Vec::new();
+    }
+    for machine in case.machines {
+        young.remove(&machine.key());
+    }
     let mut gone: BTreeMap<Key, Time> = BTreeMap::new();
-    for target in deletes.flat_map(|entry| entry.action.targets()) {
+    for target in targets {
         let key = target.key();
-        if !there.contains(&key) {
-            // Nobody saw it the moment it was made.
-            gone.insert(key, target.created.plus(Span::from_millis(1)));
+        if young.contains(&key) {
+            gone.insert(key, seen(target));
         }
     }
     gone.into_values().collect()

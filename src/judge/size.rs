@@ -114,7 +114,8 @@ pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
             lowered(scene, to, *drift, notes);
         } else if lives + (to - from) > ceiling {
             let more = to - from;
-            let say = format!("{lives} live and {more} more exceed the ceiling of {ceiling}");
+            let say =
+                format!("{lives} live, and {more} more would exceed the ceiling of {ceiling}");
             notes.add(2, say, Vec::new());
         }
         let uniform = set.orchestration == Orchestration::Uniform;

@@ -40,6 +40,10 @@ reasons! {
     Ceiling = "ceiling";
     /// Machines are on their way out.
     Leaving = "leaving";
+    /// A delete goes on alone: the cloud lately ended one for a newer request.
+    DeleteAlone = "deleteAlone";
+    /// The capacity does not count what the listing shows: it lags behind deletes, or was read old.
+    CapacityLags = "capacityLags";
     /// Machines are being updated in place.
     Updating = "updating";
     /// A drain was blocked; the machine is back in service until its next try.

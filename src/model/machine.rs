@@ -164,7 +164,7 @@ impl Machine {
 /// The key of a machine known by these three.
 pub fn identity(id: &InstanceId, vm: Option<&VmId>, created: Time) -> Key {
     match vm {
-        Some(vm) => Key::new(vm.as_str()),
+        Some(vm) => vm.key(),
         None => Key::new(format!("{id}@{}", created.millis())),
     }
 }

@@ -270,6 +270,10 @@ pub enum Why {
     WaitsRollout,
     /// Everything waits: the picture is incomplete or too old.
     WaitsPicture,
+    /// Everything waits for a delete that goes on alone.
+    WaitsAlone,
+    /// Outdated, and more exist than any surge explains: none leaves before somebody says so.
+    WaitsConfirmation,
     /// Surplus and waits: the brake, a confirmation, the floor.
     SurplusWaits,
     /// An update in place came back off target.

@@ -5,8 +5,9 @@ use super::ids::Revision;
 
 /// How a fingerprint was computed. A plain text (as in a snapshot of another program) has none.
 pub fn scheme(revision: &Revision) -> Option<u32> {
-    let (head, _) = revision.as_str().split_once(':')?;
-    head.strip_prefix('v')?.parse().ok()
+    let rest = revision.as_str().strip_prefix('v')?;
+    let colon = rest.bytes().position(|byte| byte == b':')?;
+    rest.get(..colon)?.parse().ok()
 }
 
 /// Whether two fingerprints can be compared at all.

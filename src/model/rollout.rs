@@ -134,6 +134,33 @@ pub struct Rollout {
     pub tried: Vec<Key>,
 }
 
+impl Rollout {
+    /// A rollout as it begins: nothing is done, and nothing failed.
+    pub fn open(
+        cause: Cause,
+        from: Option<Revision>,
+        to: Revision,
+        opened: Time,
+        covered: u32,
+    ) -> Self {
+        Rollout {
+            cause,
+            from,
+            to,
+            opened,
+            covered,
+            stage: Stage::Going,
+            failed: Vec::new(),
+            failed_in_a_row: 0,
+            passed: 0,
+            soaking: None,
+            approved: false,
+            progress: Progress { at: opened, current_available: 0, outdated_left: covered },
+            tried: Vec::new(),
+        }
+    }
+}
+
 /// When the rollout last moved, and the numbers it moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {

@@ -105,16 +105,28 @@ pub fn fold(mut records: Vec<Machine>, look: &Look<'_>) -> Folded {
 
 impl Folded {
     /// Take out the closed records and put the new ones in their place of the order.
-    fn replace(&mut self, gone: &[usize], new: Vec<Machine>) {
-        let mut gone = gone.iter().copied().peekable();
-        let old =
-            std::mem::take(&mut self.machines).into_iter().zip(std::mem::take(&mut self.touched));
-        let kept = old.enumerate().filter(|(i, _)| gone.next_if_eq(i).is_none()).map(|(_, m)| m);
-        let mut all: Vec<(Machine, bool)> =
-            kept.chain(new.into_iter().map(|m| (m, true))).collect();
+    fn replace(&mut self, gone: &[usize], mut new: Vec<Machine>) {
+        new.sort_by(Machine::listing_order);
+        keep_others(&mut self.machines, gone);
+        keep_others(&mut self.touched, gone);
+        self.machines.extend(new);
+        self.touched.resize(self.machines.len(), true);
+        // Mostly what is new is youngest, and in its place already.
+        if self.machines.is_sorted_by(|a, b| a.listing_order(b).is_le()) {
+            return;
+        }
+        let (machines, touched) = (&mut self.machines, &mut self.touched);
+        let mut all: Vec<(Machine, bool)> = machines.drain(..).zip(touched.drain(..)).collect();
         all.sort_by(|(a, _), (b, _)| a.listing_order(b));
         (self.machines, self.touched) = all.into_iter().unzip();
     }
+}
+
+/// All but those at these places, which are in order.
+fn keep_others<T>(all: &mut Vec<T>, gone: &[usize]) {
+    let mut gone = gone.iter().copied().peekable();
+    let mut place = 0..;
+    all.retain(|_| place.next().is_none_or(|place| gone.next_if_eq(&place).is_none()));
 }
 
 /// What becomes of a record that no row shows.

@@ -24,8 +24,8 @@ pub(super) struct Joined {
 }
 
 /// How far a record may be from where its row is expected, while both lists are walked side by side.
-// 8: a few deletes wide; a list in another order is noticed at once and goes through the merge instead.
-const NEAR: usize = 8;
+// 64: a wave of deletes wide; a list in another order is noticed soon and goes through the merge instead.
+const NEAR: usize = 64;
 
 /// Rows that were not found near before the walk is given up.
 const LOST: usize = 16;
@@ -37,9 +37,11 @@ pub(super) fn join(records: &[Machine], rows: &[Instance]) -> Joined {
         return joined;
     }
     let by_vm = |vm: Option<&VmId>| vm.map(|vm| hash(SEED, vm.as_str().as_bytes()));
-    let left = hashes(records.iter().map(|m| by_vm(m.vm.as_ref())));
     let right = joined.rows.iter().zip(rows);
     let right = hashes(right.map(|(met, r)| by_vm(r.vm.as_ref()).filter(|_| *met == Met::New)));
+    // Mostly few rows are left: only records that may be theirs need be put in order.
+    let wanted = |h: &u64| right.binary_search_by_key(h, |(wanted, _)| *wanted).is_ok();
+    let left = hashes(records.iter().map(|m| by_vm(m.vm.as_ref()).filter(wanted)));
     joined.merge(&left, &right, |pair| match pair {
         Pair::Both(m, r) => same_vm(records.get(m)?.vm.as_ref(), rows.get(r)?.vm.as_ref()),
         Pair::Rows(a, b) => same_vm(rows.get(a)?.vm.as_ref(), rows.get(b)?.vm.as_ref()),
@@ -51,7 +53,8 @@ pub(super) fn join(records: &[Machine], rows: &[Instance]) -> Joined {
 }
 
 fn same_vm(a: Option<&VmId>, b: Option<&VmId>) -> Option<()> {
-    a.zip(b).is_some_and(|(a, b)| a.as_str().eq_ignore_ascii_case(b.as_str())).then_some(())
+    let same = |a: &VmId, b: &VmId| a == b || a.as_str().eq_ignore_ascii_case(b.as_str());
+    a.zip(b).is_some_and(|(a, b)| same(a, b)).then_some(())
 }
 
 enum Pair {
@@ -62,7 +65,7 @@ enum Pair {
 impl Joined {
     /// Clouds list in a steady order: mostly each row is where the last one's record was, plus one. True: all are found.
     fn walk(&mut self, records: &[Machine], rows: &[Instance]) -> bool {
-        let (mut next, mut lost) = (0, 0);
+        let (mut next, mut lost, mut all) = (0, 0, true);
         for (r, row) in rows.iter().enumerate() {
             let near = records.iter().enumerate().skip(next).take(NEAR);
             let found = near
@@ -74,13 +77,15 @@ impl Joined {
                 self.set_row(r, Met::Record(m));
                 next = m + 1;
             } else {
-                lost += 1;
+                // New machines come last, and to look for them behind the last record is no work.
+                all = false;
+                lost += usize::from(next < records.len());
                 if lost > LOST {
                     return false;
                 }
             }
         }
-        lost == 0
+        all
     }
 
     /// Merge two ordered lists of (hash, index); `same` says whether an equal hash is an equal identity.

@@ -55,7 +55,7 @@ fn obey(
     match &ask.verb {
         AskVerb::Pause => {
             let at = ask.at;
-            step(memory, Move::Pause { by: ask.by.clone(), why: ask.why.clone(), at }, "paused")
+            step(memory, Move::Pause { by: ask.by.clone(), why: ask.why.clone(), at }, "is paused")
         }
         AskVerb::Resume => resume(memory),
         AskVerb::Retry => retry(input, memory),
@@ -98,6 +98,9 @@ fn step(memory: &mut PoolState, asked: Move, done: &str) -> Result<String, Strin
     let Some(rollout) = &mut memory.rollout else { return Err("no rollout is open".into()) };
     let moved = rollout.stage.clone().after(asked).map_err(|refused| refused.to_string())?;
     rollout.stage = moved;
+    if matches!(rollout.stage, Stage::Failing { .. }) {
+        return Ok("the rollout stopped after failures already".into());
+    }
     Ok(format!("the rollout {done}"))
 }
 
@@ -211,6 +214,7 @@ fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     memory.refresh_before = None;
     memory.desired.confirmed = Some(input.now);
     course::end(input, memory, Ending::Aborted);
+    let left = left.filter(|left| memory.wanted.as_ref() != Some(left));
     let first = left.map_or(String::new(), |left| format!(", machines on {left} first"));
     Ok(format!("aborted; what stands above D leaves{first}"))
 }

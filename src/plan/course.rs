@@ -4,6 +4,7 @@ use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::{Input, Verdict};
 use crate::model::policy::{Natives, OnFailure};
+use crate::model::quantity::counted;
 use crate::model::revision::differs;
 use crate::model::rollout::{
     Cause, Ended, Ending, Move, PoolState, Progress, Rollout, Stage, Writing,
@@ -141,13 +142,18 @@ fn majority(input: &Input) -> Option<Revision> {
 
 /// Open, retarget, fail; everything that depends on machines and not on a verb.
 pub(super) fn steer(input: &Input, memory: &mut PoolState, rows: &[Row]) {
+    begin(input, memory);
+    note_failures(input, memory, rows);
+}
+
+/// Open or retarget. Done twice in a turn it is done once, but for what was asked in between.
+pub(super) fn begin(input: &Input, memory: &mut PoolState) {
     if memory.adopted.is_none() {
         opening::adopt(input, memory);
     }
     opening::schedule(input, memory);
     retarget(input, memory);
     opening::open(input, memory);
-    note_failures(input, memory, rows);
 }
 
 fn retarget(input: &Input, memory: &mut PoolState) {
@@ -160,6 +166,8 @@ fn retarget(input: &Input, memory: &mut PoolState) {
     rollout.to = wanted;
     rollout.cause =
         if memory.good.contains(&rollout.to) { Cause::Rollback } else { Cause::Revision };
+    rollout.from =
+        rollout.from.take().or_else(|| opening::from(&memory.good, rollout.cause, &rollout.to));
     rollout.covered = covered;
     rollout.failed.clear();
     rollout.tried.clear();
@@ -221,7 +229,14 @@ fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
     let threshold = input.policy.rollout.failure_threshold.round_up(rollout.covered).max(1);
     let failed = rollout.failed.len() as u32;
     if failed >= threshold && matches!(rollout.stage, Stage::Going | Stage::Baking { .. }) {
-        fail(input, memory, &format!("{failed} replacements failed, {threshold} are the limit"));
+        fail(
+            input,
+            memory,
+            &format!(
+                "{} failed; the limit is {threshold}",
+                counted(failed as usize, "replacement")
+            ),
+        );
     }
 }
 
@@ -264,21 +279,9 @@ pub(super) fn roll_back(input: &Input, memory: &mut PoolState, to: Revision) {
     memory.wanted = Some(to.clone());
     memory.mixed = false;
     let covered = count_outdated(input, memory, &to);
-    memory.rollout = Some(Rollout {
-        cause: Cause::Rollback,
-        from: left,
-        to,
-        opened: input.now,
-        covered,
-        stage: Stage::Going,
-        failed: Vec::new(),
-        failed_in_a_row: 0,
-        passed: u32::MAX,
-        soaking: None,
-        approved: false,
-        progress: Progress { at: input.now, current_available: 0, outdated_left: covered },
-        tried: Vec::new(),
-    });
+    let opened = Rollout::open(Cause::Rollback, left, to, input.now, covered);
+    // A way back is not held up.
+    memory.rollout = Some(Rollout { passed: u32::MAX, ..opened });
 }
 
 /// Why the gate is closed. Only replacing waits for it.
@@ -404,6 +407,8 @@ pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept:
         Watch::Blind(..) => {}
         Watch::Over => {
             let whole = kept == 0;
+            // What is kept was covered and is left.
+            rollout.progress.outdated_left = kept;
             end(
                 input,
                 memory,
@@ -450,6 +455,7 @@ pub(super) fn watched<'a>(input: &Input<'a>, since: Time) -> Watch<'a> {
 /// Close the record.
 pub(super) fn end(input: &Input, memory: &mut PoolState, how: Ending) {
     let Some(rollout) = memory.rollout.take() else { return };
+    let left = rollout.progress.outdated_left;
     let how = match (how, rollout.cause) {
         (Ending::Succeeded | Ending::SucceededWithExceptions, Cause::Rollback) => {
             Ending::RolledBack
@@ -472,7 +478,7 @@ pub(super) fn end(input: &Input, memory: &mut PoolState, how: Ending) {
         to: rollout.to,
         at: input.now,
         how,
-        done: rollout.progress.current_available.min(rollout.covered),
+        done: rollout.covered.saturating_sub(left).min(rollout.progress.current_available),
         covered: rollout.covered,
         failed: rollout.failed.len() as u32,
     });

@@ -7,16 +7,18 @@ use crate::model::journal::{Entry, Outcome, Refusal, Refused};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
+use crate::model::quantity::counted;
 use crate::model::rollout::{BackOff, PoolState, Stage};
 use crate::model::time::{Span, Time};
 
 use super::course::FAILED_IN_A_ROW;
 use super::desired;
-use super::holds::Holds;
+use super::holds::{Holds, machines};
 use super::journal::Journal;
 use super::limit::{self, LIMIT};
 use super::model;
 use super::numbers::Count;
+use super::reasons::SOON;
 
 /// First and longest back-off of a refused raise, by kind.
 // No capacity comes back in tens of minutes; conflicts pass in seconds; quota and rights change when a person acts.
@@ -228,12 +230,10 @@ pub(super) fn raise(
         return None;
     }
     let reason = if wish.fill >= wish.replace {
-        format!("{create} missing: {} of {} exist", count.exist, count.desired)
+        format!("{}: {} of {} exist", machines(create, "missing"), count.exist, count.desired)
     } else {
-        format!(
-            "{create} to replace others: {} of {} places above D are free",
-            wish.ceiling_left, count.surge
-        )
+        let more = counted(create as usize, "machine");
+        format!("{more} to replace others: {} of at most {} there", count.live, count.ceiling)
     };
     let expect = model::expect(input);
     Some(Action::Raise { from, to: to as u32, drift: false, reason: reason.into(), expect })
@@ -249,7 +249,8 @@ fn settle_capacity(input: &Input, count: &Count, drift: i64, holds: &mut Holds) 
         return None;
     }
     let to = (i64::from(from) - drift).max(0) as u32;
-    let reason = format!("a person asked to set the capacity to the {to} machines that live");
+    let lives = counted(to as usize, "machine");
+    let reason = format!("a person asked to set the capacity to what lives: {lives}");
     let expect = model::expect(input);
     Some(Action::Raise { from, to, drift: true, reason: reason.into(), expect })
 }
@@ -271,7 +272,7 @@ fn allowed(
         holds
             .add(
                 HoldReason::Ceiling,
-                format!("{} machines live and the ceiling is {}", count.live, count.ceiling),
+                format!("{} of at most {} machines are there", count.live, count.ceiling),
             )
             .number("live", count.live)
             .number("ceiling", count.ceiling)
@@ -293,15 +294,6 @@ fn allowed(
     }
     if let Some(back_off) = refused(input, memory) {
         hold_refused(back_off, holds);
-        return 0;
-    }
-    if lets_deletes_end(input, memory) {
-        holds
-            .add(
-                HoldReason::Leaving,
-                "a delete goes on, and the cloud lately ended one for a newer request; it goes on alone",
-            )
-            .number("leaving", count.leaving);
         return 0;
     }
     // Who is made now would still come up on the model that is being left; the hold says what is waited for.
@@ -326,26 +318,34 @@ fn starts_from_truth(
     if !desired::is_trusted(input, memory, journal.pending) {
         return false;
     }
-    if count.unlowered(input.set.capacity) > 0 {
-        holds
-            .add(
-                HoldReason::Leaving,
-                "the capacity still counts machines that are being deleted; a raise now would bring them back",
-            )
-            .number("capacity", i64::from(input.set.capacity))
-            .number("leaving", count.leaving);
+    if waits_for_deletes(input, memory, count, holds) {
         return false;
     }
     if is_unsafe(input, memory) {
-        holds
-            .add(
-                HoldReason::UnsafeRaise,
-                "somebody else writes the capacity and the set has no version to protect a raise; suspend that writer",
-            )
-            .ask("approve");
+        hold_unsafe(input, memory, holds);
         return false;
     }
     true
+}
+
+/// Deletes that a raise would undo.
+fn waits_for_deletes(input: &Input, memory: &PoolState, count: &Count, holds: &mut Holds) -> bool {
+    // The hold that says so is there whether anything is wished for or not.
+    if lets_deletes_end(input, memory) {
+        return true;
+    }
+    let lags = count.unlowered(input.set.capacity);
+    if lags > 0 {
+        holds
+            .add(
+                HoldReason::CapacityLags,
+                "the capacity still counts machines that are being deleted; a raise now would bring them back",
+            )
+            .number("capacity", i64::from(input.set.capacity))
+            .number("leaving", count.leaving)
+            .again(input.now.plus(SOON));
+    }
+    lags > 0
 }
 
 fn hold_refused(back_off: &BackOff, holds: &mut Holds) {
@@ -360,6 +360,25 @@ fn hold_refused(back_off: &BackOff, holds: &mut Holds) {
         .add(reason, format!("a raise was refused{place} ({code}); next try {}", back_off.until))
         .number("times", i64::from(back_off.times))
         .again(back_off.until);
+}
+
+/// A word helps only against what was written: who goes on writing must be stopped where that is.
+fn hold_unsafe(input: &Input, memory: &PoolState, holds: &mut Holds) {
+    let writes = desired::foreign_writes(input, memory);
+    let (say, verb) = if input.policy.owner == Owner::ScaleSet {
+        ("others own the capacity; suspend what writes it while machines are replaced", None)
+    } else if input.set.natives.contains(&Native::Autoscale) {
+        ("the cloud's autoscale writes the capacity; suspend it", None)
+    } else {
+        (
+            "somebody else wrote the capacity within the hour; stop that writer, then approve",
+            Some("approve"),
+        )
+    };
+    let say = format!("the set has no version to protect a raise, and {say}");
+    let hold = holds.add(HoldReason::UnsafeRaise, say);
+    hold.number("capacity", i64::from(input.set.capacity)).number("changes", writes as i64);
+    hold.verb = verb;
 }
 
 /// Without a version on the set, a raise can overwrite another writer's number.
@@ -378,7 +397,10 @@ fn within_quota(input: &Input, create: i64, holds: &mut Holds) -> i64 {
         holds
             .add(
                 HoldReason::Quota,
-                format!("the quota of {family} leaves room for {fits} machines"),
+                format!(
+                    "the quota of {family} leaves room for {}",
+                    counted(fits as usize, "machine")
+                ),
             )
             .number("coresLeft", i64::from(quota.cores_left))
             .number("coresEach", i64::from(quota.cores_each));
@@ -414,14 +436,11 @@ fn pinned(input: &Input, memory: &PoolState, count: &Count, wish: Wish, holds: &
         HoldReason::ModelUnproven,
         if below {
             format!(
-                "below the floor: {} machines come up on {revision}, which is not proven",
-                wish.fill
+                "{} below the floor and made on {revision}, which is not proven",
+                machines(wish.fill, "missing")
             )
         } else {
-            format!(
-                "{} machines are missing and would come up on {revision}, which is not proven",
-                wish.fill
-            )
+            format!("{}, and {revision} in the model is not proven", machines(wish.fill, "missing"))
         },
     );
     hold.number("missing", wish.fill)
@@ -473,7 +492,9 @@ pub(super) fn waits_for_model(input: &Input, memory: &PoolState) -> bool {
 fn is_abandoned(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     let failing = memory.rollout.as_ref().is_some_and(|r| {
-        r.to == *here && r.from.as_ref() != Some(here) && matches!(r.stage, Stage::Failing { .. })
+        r.to == *here
+            && r.from.as_ref().is_some_and(|from| from != here)
+            && matches!(r.stage, Stage::Failing { .. })
     });
     let left = !memory.good.contains(here) && memory.wanted.as_ref() != Some(here);
     (failing || left) && knows_better(input, memory)

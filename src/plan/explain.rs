@@ -5,13 +5,13 @@ use crate::model::machine::Lifecycle;
 use crate::model::plan::{Input, Why};
 use crate::model::policy::{Owner, Unconfirmed};
 use crate::model::rollout::{Blocked, PoolState};
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 use super::desired::{self, FALL_WINDOW};
 use super::journal::Journal;
 use super::numbers::Count;
 use super::remove::Removals;
-use super::rows::{Group, Row, is};
+use super::rows::{Doing, Group, Row, is};
 use super::send::{ASKED_ONCE_MORE, Sent};
 
 /// After somebody else changed the capacity, surplus is not believed for this long.
@@ -73,6 +73,12 @@ pub(super) fn brake_left(input: &Input, memory: &PoolState) -> i64 {
     i64::from(desired::harmless_fall(start)) - i64::from(removed)
 }
 
+/// Until when surplus is not believed, because others changed the capacity just now.
+pub(super) fn foreign_settles(input: &Input, memory: &PoolState) -> Option<Time> {
+    let settled = memory.desired.others.iter().map(|at| at.plus(FOREIGN_SETTLES));
+    settled.max().filter(|at| *at > input.now)
+}
+
 /// How many may leave for being too many.
 pub(super) fn surplus_limit(
     input: &Input,
@@ -82,7 +88,7 @@ pub(super) fn surplus_limit(
     first_sight: bool,
 ) -> i64 {
     let confirmed = is_confirmed(input, memory);
-    let foreign = memory.desired.others.iter().any(|at| input.now.since(*at) < FOREIGN_SETTLES);
+    let foreign = foreign_settles(input, memory).is_some();
     let writers =
         desired::foreign_writes(input, memory) >= TWO_WRITERS && input.policy.owner == Owner::Pool;
     let closed = journal.raise_not_landed
@@ -105,8 +111,12 @@ pub(super) fn remember(
     removals: &Removals,
     sent: &Sent,
 ) {
-    let surplus =
-        removals.picked.iter().filter(|(_, because)| *because == Because::Surplus).count();
+    let picked = removals.picked.iter().filter(|(_, because)| *because == Because::Surplus);
+    // Asked again after a refusal: it is only now that it goes.
+    let again = sent.moved.iter().map(|(row, ..)| &rows[*row]).filter(|row| {
+        matches!(row.doing, Doing::AskAgain(_)) && row.because == Some(Because::Surplus)
+    });
+    let surplus = picked.count() + again.count();
     if surplus > 0 {
         memory.surplus_removed.retain(|(at, _)| input.now.since(*at) < FALL_WINDOW);
         memory.surplus_removed.push((input.now, surplus as u32));

@@ -11,6 +11,14 @@ pub(super) const RECHECK: Span = Span::minutes(15);
 // 10: enough to act on; the machines' own sentences name the rest.
 pub(super) const BLOCKERS: usize = 10;
 
+/// "1 machine is …", "3 machines are …".
+pub(super) fn machines(many: i64, are: &str) -> String {
+    match many {
+        1 => format!("1 machine is {are}"),
+        many => format!("{many} machines are {are}"),
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Holds {
     now: Time,
@@ -40,6 +48,7 @@ impl Holds {
     /// In the order of the table of reasons' codes, so that the same snapshot gives the same bytes.
     pub fn finish(mut self) -> Vec<Hold> {
         self.list.sort_by(|a, b| (a.reason.code(), &a.say).cmp(&(b.reason.code(), &b.say)));
+        self.list.dedup_by(|a, b| (a.reason, &a.say) == (b.reason, &b.say));
         self.list
     }
 }

@@ -2,9 +2,12 @@
 
 use crate::model::budget::HoldReason;
 use crate::model::machine::Condition;
+use crate::model::quantity::counted;
 
 use super::Desk;
 use super::course::Barrier;
+use super::create;
+use super::holds::machines;
 use super::reasons::{SOON, about};
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
@@ -17,7 +20,7 @@ pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
         about_failed(desk, failed_left);
     }
     for (reason, of, say, verb) in KINDS {
-        about(desk, *reason, of, |n| machines(n, say), *verb);
+        about(desk, *reason, of, |n| machines(n as i64, say), *verb);
     }
     about_unseen(desk);
     about_limits(desk, removals);
@@ -35,57 +38,58 @@ const KINDS: &[Kind] = &[
     ),
     (
         HoldReason::RevisionUnknown,
-        |row| row.kept == Kept::RevisionUnknown,
+        |row| row.kept == Kept::RevisionUnknown && row.group != Group::Failed,
         "of a revision that is not known",
         None,
     ),
     (
         HoldReason::OnDelete,
-        |row| row.kept == Kept::OnDelete,
-        "outdated, waiting for an operator to name them",
+        |row| row.kept == Kept::OnDelete && row.group != Group::Failed,
+        "outdated, and replaced only when an operator says which",
         Some("delete-machine"),
     ),
     (
         HoldReason::UpdateFailed,
-        |row| row.kept == Kept::UpdateFailed,
+        |row| row.kept == Kept::UpdateFailed && row.group != Group::Failed,
         "updated in place and not on target",
         Some("retry"),
     ),
     (
         HoldReason::DrainBlocked,
         |row| row.waiting && row.group.exists(),
-        "in service again after a refused drain or removal, tried again later",
+        "back after a refused drain or removal, and tried again later",
         None,
     ),
     (
         HoldReason::StuckDelete,
-        |row| row.overdue && !row.written_off,
-        "leaving for longer than their deadline",
+        |row| row.is_stuck() && !row.written_off,
+        "leaving for longer than the deadline",
         Some("write-off"),
     ),
 ];
 
-/// "1 machine is …", "3 machines are …".
-fn machines(many: usize, are: &str) -> String {
-    match many {
-        1 => format!("1 machine is {are}"),
-        many => format!("{many} machines are {are}"),
-    }
-}
-
 fn about_unseen(desk: &mut Desk) {
+    // The hold on the listing names them.
+    if !desk.input.set.complete {
+        return;
+    }
+    let input = desk.input;
+    let dark = move |row: &Row| row.machine(input).condition == Condition::Unknown;
     if desk.is_blind() {
         let (unknown, desired) = (desk.count.unknown, desk.count.desired);
-        let say = format!("{unknown} of {desired} machines cannot be seen; nothing is removed");
-        desk.holds.add(HoldReason::HealthBlind, say).number("unknown", unknown);
-    } else {
-        let input = desk.input;
-        // One that would come back is waited for as well, and nothing is created in its place.
-        let unseen = |row: &Row| {
-            let dark = row.machine(input).condition == Condition::Unknown;
-            row.group == Group::Unknown || (dark && restores(row))
+        let seen = desk.rows.iter().any(|row| row.group == Group::Unknown && !dark(row));
+        let of = format!("{unknown} of {}", counted(desired as usize, "machine"));
+        let say = if seen {
+            format!("{of} turned unready together, or cannot be seen; nothing is removed")
+        } else {
+            format!("{of} cannot be seen; nothing is removed")
         };
-        let say = |n| machines(n, "not seen and waited for");
+        let hold = desk.holds.add(HoldReason::HealthBlind, say);
+        hold.number("unknown", unknown).number("desired", desired);
+    } else {
+        // One that would come back is waited for as well, and nothing is created in its place.
+        let unseen = |row: &Row| row.group == Group::Unknown || (dark(row) && restores(row));
+        let say = |n| machines(n as i64, "not seen and waited for");
         about(desk, HoldReason::ListingIncomplete, unseen, say, None);
     }
 }
@@ -116,16 +120,19 @@ fn about_failed(desk: &mut Desk, left: i64) {
         desk.holds
             .add(
                 HoldReason::Breaker,
-                format!("{casualties} machines that served failed within the window; repair stopped itself"),
+                format!(
+                    "{} that served failed within the window; repair stopped itself",
+                    counted(casualties as usize, "machine")
+                ),
             )
             .number("failed", casualties)
             .number("desired", desk.count.desired)
             .ask("release");
-    } else {
+    } else if desk.stands().is_none() {
         desk.holds
             .add(
                 HoldReason::RepairInTurn,
-                machines(left as usize, "failed and repaired in turn, a few at a time"),
+                machines(left, "failed and repaired in turn, a few at a time"),
             )
             .number("failed", left)
             .again(desk.input.now.plus(SOON));
@@ -136,32 +143,45 @@ pub(super) fn about_what_is_under_way(desk: &mut Desk) {
     let (c, soon) = (desk.count, desk.input.now.plus(SOON));
     if c.pending > 0 {
         desk.holds
-            .add(
-                HoldReason::RaisedNotSeen,
-                format!("{} machines were asked for and are not listed yet", c.pending),
-            )
+            .add(HoldReason::RaisedNotSeen, machines(c.pending, "asked for and not listed yet"))
             .number("pending", c.pending)
             .again(soon);
     }
+    if create::lets_deletes_end(desk.input, &desk.memory) {
+        desk.holds
+            .add(
+                HoldReason::DeleteAlone,
+                "a delete goes on, and the cloud lately ended one for a newer request; it goes on alone",
+            )
+            .number("leaving", c.leaving)
+            .again(soon);
+    }
     let leaving = |row: &Row| row.group == Group::Leaving && row.doing != Doing::Nothing;
-    about(desk, HoldReason::Leaving, leaving, |n| machines(n, "on the way out"), None);
+    about(desk, HoldReason::Leaving, leaving, |n| machines(n as i64, "on the way out"), None);
     about(
         desk,
         HoldReason::Updating,
         |r| r.group == Group::Updating,
-        |n| machines(n, "being updated in place"),
+        |n| machines(n as i64, "being updated in place"),
         None,
     );
     about(
         desk,
         HoldReason::SurgeBooting,
         |r| r.group == Group::Young,
-        |n| machines(n, "booting or being proven"),
+        |n| machines(n as i64, "booting or being proven"),
         None,
     );
     let ill = |row: &Row| row.group == Group::Unready;
-    about(desk, HoldReason::Grace, ill, |n| machines(n, "not serving, with time to recover"), None);
+    about(
+        desk,
+        HoldReason::Grace,
+        ill,
+        |n| machines(n as i64, "not serving, with time to recover"),
+        None,
+    );
     let held_back = desk.gate()
+        && desk.stands().is_none()
         && c.current >= desk.far + c.named
         && desk.barrier == Barrier::None
         && c.surge + c.unavailable > desk.wave;
@@ -170,7 +190,7 @@ pub(super) fn about_what_is_under_way(desk: &mut Desk) {
         desk.holds
             .add(
                 HoldReason::Ramp,
-                format!("{} proved themselves; {wave} may be on their way", c.proven),
+                format!("{} on target and available; at most {wave} more at a time", c.proven),
             )
             .number("proven", c.proven)
             .number("wave", wave)

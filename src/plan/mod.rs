@@ -23,10 +23,11 @@ mod remove;
 mod report;
 mod rows;
 mod send;
+mod surplus;
 mod tombs;
 
 use crate::model::action::{Action, READ_IS_FRESH, Verb};
-use crate::model::plan::{Input, PlanBug, Planned};
+use crate::model::plan::{Input, PlanBug, Planned, Why};
 use crate::model::policy::{Method, Owner};
 use crate::model::quantity::{MOST_MACHINES, Resolved, resolve};
 use crate::model::rollout::{Cause, PoolState, Stage};
@@ -56,6 +57,8 @@ struct Desk<'a, 'i> {
     wave: i64,
     /// The repair breaker is open.
     repair_stopped: bool,
+    /// What was read is whole and fresh enough to act on.
+    picture: bool,
     holds: Holds,
 }
 
@@ -66,6 +69,10 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     let journal = Journal::read(input);
     course::follow_model(input, &mut memory);
     desired::settle(input, &mut memory, journal.pending);
+    if !input.asks.is_empty() {
+        // What a person says now is said to the rollout that opens or turns in this very turn.
+        course::begin(input, &mut memory);
+    }
     let Asked { mut answers, settle_capacity } = asks::honour(input, &mut memory);
     let (mut rows, zones) = rows::classify(input, &journal, &mut memory);
     course::steer(input, &mut memory, &rows);
@@ -76,7 +83,8 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     desk.advance();
     create::learn_refusals(input, &mut desk.memory, &desk.count);
     let picture = desk.picture_is_good(&journal);
-    let removals = desk.choose_removals(&journal, first_sight, picture);
+    desk.picture = picture;
+    let removals = desk.choose_removals(&journal, first_sight);
     let wish = desk.wish();
     numbers::check(&desk.count, desk.rows.len(), desk.gate(), wish.total())?;
     let mut actions = Vec::new();
@@ -93,7 +101,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     actions.extend(sent.actions.iter().cloned());
     actions.sort_by_key(Action::verb);
     desk.settle_up(&removals, &sent);
-    reasons::collect(&mut desk, &removals, &journal, picture);
+    reasons::collect(&mut desk, &removals, &journal);
     let planned = report::report(desk, &removals, &sent, actions, answers);
     Ok(if picture { planned } else { untouched(planned, input) })
 }
@@ -132,6 +140,7 @@ fn sit_down<'a, 'i>(
         far: 0,
         wave: 0,
         repair_stopped: false,
+        picture: false,
         holds: Holds::new(input.now),
         memory,
     }
@@ -293,9 +302,9 @@ impl Desk<'_, '_> {
         )
     }
 
-    fn choose_removals(&mut self, journal: &Journal, first: bool, picture: bool) -> Removals {
+    fn choose_removals(&mut self, journal: &Journal, first: bool) -> Removals {
         let repair = self.repair_limit();
-        if !picture || self.is_blind() || create::lets_deletes_end(self.input, &self.memory) {
+        if self.stands().is_some() {
             return Removals::default();
         }
         let limits = Limits {
@@ -312,6 +321,15 @@ impl Desk<'_, '_> {
         };
         let order = self.zone_order.clone();
         remove::remove(self.input, &self.rows, &self.count, limits, order)
+    }
+
+    /// What stands against every removal of this turn.
+    fn stands(&self) -> Option<Why> {
+        match () {
+            () if !self.picture || self.is_blind() => Some(Why::WaitsPicture),
+            () if create::lets_deletes_end(self.input, &self.memory) => Some(Why::WaitsAlone),
+            () => None,
+        }
     }
 
     /// Too much of the pool cannot be seen: that is our blindness, not their illness.

@@ -68,7 +68,8 @@ impl Count {
             let gone = row.group == Group::Ghost && row.unlisted;
             let deleted = !all_count && row.is_being_deleted();
             let deleting = row.is_being_deleted() || row.shown_deleting;
-            let counts = !row.written_off;
+            // A deletion that does not end keeps nothing waiting.
+            let counts = !(row.written_off || row.overdue);
             c.deleting += i64::from(row.group == Group::Leaving && deleting && counts);
             c.shades += i64::from(row.group == Group::Ghost && !row.unlisted && counts);
             c.live += i64::from(!(gone || deleted || row.written_off));

@@ -5,7 +5,7 @@ use crate::model::machine::{Evidence, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{Adopt, Method};
 use crate::model::revision::differs;
-use crate::model::rollout::{Cause, Ending, PoolState, Progress, Rollout, Stage};
+use crate::model::rollout::{Cause, Ending, PoolState, Rollout};
 use crate::model::time::{Span, Time};
 
 use super::course::{count_outdated, refer_to};
@@ -86,22 +86,16 @@ pub(super) fn open(input: &Input, memory: &mut PoolState) {
     let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
     let Some(cause) = cause(input, memory, &wanted) else { return };
     let covered = count_outdated(input, memory, &wanted);
-    let from = memory.good.last().cloned();
-    memory.rollout = Some(Rollout {
-        cause,
-        from,
-        to: wanted,
-        opened: input.now,
-        covered,
-        stage: Stage::Going,
-        failed: Vec::new(),
-        failed_in_a_row: 0,
-        passed: 0,
-        soaking: None,
-        approved: false,
-        progress: Progress { at: input.now, current_available: 0, outdated_left: covered },
-        tried: Vec::new(),
-    });
+    let from = from(&memory.good, cause, &wanted);
+    memory.rollout = Some(Rollout::open(cause, from, wanted, input.now, covered));
+}
+
+/// The completed revision that is left. Where most machines are on target at first sight that one is the target: then
+/// there is none, and a rollout that fails has nothing to turn back to.
+pub(super) fn from(good: &[Revision], cause: Cause, to: &Revision) -> Option<Revision> {
+    // The disks are replaced and the revision stays.
+    let stays = matches!(cause, Cause::Refresh | Cause::MaxAge);
+    good.last().filter(|good| stays || *good != to).cloned()
 }
 
 pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) -> bool {

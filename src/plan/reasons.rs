@@ -1,31 +1,34 @@
 //! The holds of a turn: for each thing that was wanted and not done, what stands against it.
 
-use crate::model::action::Because;
 use crate::model::budget::HoldReason;
-use crate::model::machine::Machine;
+use crate::model::machine::{Condition, Machine};
+use crate::model::quantity::counted;
 use crate::model::rollout::{Cause, Ending, Stage};
 use crate::model::time::{Span, Time};
 
 use super::course::{self, Barrier, Closed, Watch};
 use super::explain;
-use super::holds::BLOCKERS;
+use super::holds::{BLOCKERS, machines};
 use super::journal::Journal;
 use super::remove::Removals;
 use super::rows::Row;
-use super::{Desk, desired, ills, model, opening};
+use super::{Desk, desired, ills, model, opening, surplus};
 
 /// Something is on its way: look again soon.
 pub(super) const SOON: Span = Span::seconds(15);
 
-pub(super) fn collect(desk: &mut Desk, removals: &Removals, journal: &Journal, picture: bool) {
-    if !picture {
+pub(super) fn collect(desk: &mut Desk, removals: &Removals, journal: &Journal) {
+    if !desk.picture {
         about_the_picture(desk, journal);
     }
     about_the_gate(desk);
     about_the_models(desk);
     about_the_course(desk);
     about_the_size(desk, removals);
-    about_doubted_size(desk, journal);
+    about_doubted_size(desk, removals, journal);
+    if desk.picture {
+        surplus::about_waiting(desk, removals, journal);
+    }
     ills::about_machines(desk, removals);
     ills::about_what_is_under_way(desk);
 }
@@ -64,13 +67,19 @@ fn about_the_picture(desk: &mut Desk, journal: &Journal) {
     let soon = now.plus(SOON);
     let known = desk.rows.len() as i64;
     if !set.complete {
-        desk.holds
-            .add(
-                HoldReason::ListingIncomplete,
-                "the listing was cut short; nothing is removed or created",
-            )
-            .number("known", known)
-            .again(soon);
+        let input = desk.input;
+        let unseen = |row: &Row| row.machine(input).condition == Condition::Unknown;
+        let many = desk.rows.iter().filter(|row| unseen(row)).count();
+        let blockers = owned(names(desk, unseen).take(BLOCKERS).collect());
+        let hold = desk.holds.add(
+            HoldReason::ListingIncomplete,
+            "the listing was cut short; nothing is removed or created",
+        );
+        hold.number("known", known).again(soon);
+        if many > 0 {
+            hold.number("unseen", many as i64);
+        }
+        hold.blockers = blockers;
     } else if journal.in_doubt {
         desk.holds
             .add(
@@ -78,6 +87,14 @@ fn about_the_picture(desk: &mut Desk, journal: &Journal) {
                 "the answer to a request was lost; a complete listing begun later settles it",
             )
             .number("known", known)
+            .again(soon);
+    } else if journal.last_answer > Some(set.read_at) {
+        desk.holds
+            .add(
+                HoldReason::ListingStale,
+                "the read began before our last write was answered; look again",
+            )
+            .number("ageSeconds", now.since(set.read_at).millis() / 1_000)
             .again(soon);
     } else {
         desk.holds
@@ -224,6 +241,7 @@ fn about_the_model(desk: &mut Desk, cause: Cause) {
 fn about_the_course(desk: &mut Desk) {
     let now = desk.input.now;
     let barrier = desk.barrier.clone();
+    let at = barrier.limit().map_or(String::new(), |n| counted(n as usize, "machine"));
     match &barrier {
         Barrier::None => {}
         Barrier::Filling(limit) => {
@@ -232,7 +250,7 @@ fn about_the_course(desk: &mut Desk) {
                 desk.holds
                     .add(
                         HoldReason::Checkpoint,
-                        format!("{proven} of {limit} machines for the checkpoint are available"),
+                        format!("{proven} of {at} for the checkpoint available"),
                     )
                     .number("available", proven)
                     .number("checkpoint", i64::from(*limit));
@@ -240,10 +258,7 @@ fn about_the_course(desk: &mut Desk) {
         }
         Barrier::Soaking(limit, until) => {
             desk.holds
-                .add(
-                    HoldReason::Checkpoint,
-                    format!("the checkpoint at {limit} machines soaks until {until}"),
-                )
+                .add(HoldReason::Checkpoint, format!("the checkpoint at {at} soaks until {until}"))
                 .number("checkpoint", i64::from(*limit))
                 .again(*until)
                 .ask("promote");
@@ -252,7 +267,7 @@ fn about_the_course(desk: &mut Desk) {
             desk.holds
                 .add(
                     HoldReason::Checkpoint,
-                    format!("the checkpoint at {limit} machines waits for an approval"),
+                    format!("the checkpoint at {at} waits for an approval"),
                 )
                 .number("checkpoint", i64::from(*limit))
                 .ask("approve");
@@ -295,7 +310,7 @@ fn about_no_rollout(desk: &mut Desk) {
         desk.holds
             .add(
                 HoldReason::Adoption,
-                format!("only the cloud's own flag says that {many} machines are outdated"),
+                machines(many as i64, "outdated, and only the cloud's own flag says so"),
             )
             .number("machines", many as i64)
             .ask("refresh");
@@ -310,7 +325,7 @@ fn about_no_rollout(desk: &mut Desk) {
         desk.holds
             .add(
                 HoldReason::Mixed,
-                format!("{} machines are not on {wanted} after an abort", desk.count.out),
+                machines(desk.count.out, &format!("not on {wanted} after an abort")),
             )
             .number("machines", desk.count.out)
             .ask("retry");
@@ -327,34 +342,21 @@ fn about_no_rollout(desk: &mut Desk) {
     }
 }
 
-fn about_doubted_size(desk: &mut Desk, journal: &Journal) {
-    if desired::is_trusted(desk.input, &desk.memory, journal.pending) {
+fn about_doubted_size(desk: &mut Desk, removals: &Removals, journal: &Journal) {
+    if !desk.input.set.complete || desired::is_trusted(desk.input, &desk.memory, journal.pending) {
         return;
     }
     let (seen, soon) = (desk.input.set.capacity, desk.input.now.plus(SOON));
     let (least, most) = desired::explained(&desk.memory);
     let ours = if least == most { least.to_string() } else { format!("{least} to {most}") };
-    desk.holds
-        .add(
-            HoldReason::SizeDoubted,
-            format!("the capacity is read as {seen}, and our writes explain {ours}; the next looks tell whether others moved it"),
-        )
-        .number("capacity", i64::from(seen))
-        .number("explained", i64::from(most))
-        .again(soon);
-}
-
-/// More than are wanted, and those that are left may not be touched.
-fn about_kept_surplus(desk: &mut Desk, removals: &Removals) {
-    let c = desk.count;
-    let leave = removals.picked.iter().filter(|(_, because)| *because == Because::Surplus).count();
-    if removals.over <= leave as i64 || c.exist <= c.desired {
-        return;
+    let hold = desk.holds.add(
+        HoldReason::SizeDoubted,
+        format!("the capacity is read as {seen}, and our writes explain {ours}; the next looks tell whether others moved it"),
+    );
+    hold.number("capacity", i64::from(seen)).number("explained", i64::from(most)).again(soon);
+    if removals.over > 0 {
+        hold.number("surplus", removals.over);
     }
-    let desired = c.desired;
-    let kept = |row: &Row| row.is_untouchable() && row.group.exists() && !row.outdated;
-    let say = |n| format!("{n} held or protected, where {desired} machines are wanted");
-    about(desk, HoldReason::Kept, kept, say, Some("release"));
 }
 
 fn about_the_size(desk: &mut Desk, removals: &Removals) {
@@ -371,7 +373,7 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
             .number("from", i64::from(fall.from))
             .number("to", i64::from(fall.to))
             .ask("approve");
-    } else if (removals.over > 0 || desk.surplus_in_doubt())
+    } else if (removals.over > 0 || (desk.picture && desk.surplus_in_doubt()))
         && !desk.memory.surplus_confirmed
         && !explain::is_confirmed(desk.input, &desk.memory)
     {
@@ -379,8 +381,9 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
             .add(
                 HoldReason::ScaleDownUnconfirmed,
                 format!(
-                    "{} machines exist and {} are wanted; confirm that the rest may leave",
-                    c.exist, c.desired
+                    "{} there, {} wanted; confirm that the rest may leave",
+                    counted(c.exist as usize, "machine"),
+                    c.desired
                 ),
             )
             .number("surplus", c.exist - c.desired)
@@ -390,19 +393,25 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
         desk.holds
             .add(
                 HoldReason::Brake,
-                format!("{} are too many; no more may leave within this hour", removals.over),
+                format!(
+                    "{} too many; no more may leave within this hour",
+                    counted(removals.over as usize, "machine")
+                ),
             )
             .number("surplus", removals.over)
             .ask("approve");
     }
-    about_kept_surplus(desk, removals);
+    surplus::about_kept(desk, removals);
     let writers = desired::foreign_writes(desk.input, &desk.memory);
     let pool_owns = desk.input.policy.owner == crate::model::policy::Owner::Pool;
     if writers >= explain::TWO_WRITERS && pool_owns && removals.over > 0 {
         desk.holds
             .add(
                 HoldReason::TwoWriters,
-                format!("somebody else changed the capacity {writers} times within the hour; decide who owns the size"),
+                format!(
+                    "somebody else changed the capacity {} within the hour; decide who owns the size",
+                    counted(writers, "time")
+                ),
             )
             .number("changes", writers as i64)
             .ask("approve");

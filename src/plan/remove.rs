@@ -57,6 +57,8 @@ pub(super) struct Removals {
     pub blocked: Blocked,
     /// What was surplus before any limit.
     pub over: i64,
+    /// What would be surplus as well if the capacity counted it.
+    pub uncounted: i64,
 }
 
 /// Which machines of a group leave as surplus.
@@ -130,8 +132,7 @@ pub(super) fn remove(
             *number += 1;
         }
     }
-    let out =
-        Removals { picked: Vec::new(), updated: Vec::new(), blocked: Blocked::default(), over: 0 };
+    let out = Removals::default();
     let mut taker = Taker {
         input,
         rows,
@@ -327,8 +328,9 @@ impl Taker<'_, '_> {
         let c = self.count;
         let removed = self.out.picked.len() as i64 + self.drained_to_update();
         let capacity = i64::from(self.input.set.capacity);
-        self.out.over =
-            (c.exist + c.failed - removed - bound).min(capacity - removed - bound).max(0);
+        let there = (c.exist + c.failed - removed - bound).max(0);
+        self.out.over = there.min(capacity - removed - bound).max(0);
+        self.out.uncounted = there - self.out.over;
         self.out.over
     }
 

@@ -1,12 +1,14 @@
 //! What people are told: each machine's class and reason, where the rollout stands, an estimate, when to look again.
 
 use crate::model::action::{Action, Class, Verb};
-use crate::model::machine::{Condition, Lifecycle};
+use crate::model::ids::Revision;
+use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use crate::model::plan::{
     AskAnswer, Estimate, MachineReport, Planned, Report, RolloutPhase, RolloutReport, Why,
 };
 use crate::model::policy::Method;
-use crate::model::rollout::{Cause, Ended, Ending, Stage};
+use crate::model::revision::differs;
+use crate::model::rollout::{Cause, Ended, Ending, Rollout, Stage};
 use crate::model::time::{Span, Time};
 
 use super::Desk;
@@ -120,7 +122,7 @@ fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineR
         (lifecycle, why(desk, row))
     });
     let why = match why {
-        Why::WaitsFloor if removals.blocked.last => Why::WaitsLast,
+        Why::WaitsFloor if removals.blocked.last && row.group == Group::Ready => Why::WaitsLast,
         other => other,
     };
     MachineReport {
@@ -167,7 +169,7 @@ fn why(desk: &Desk, row: &Row) -> Why {
 
 fn why_leaving(row: &Row) -> Why {
     match row.doing {
-        _ if row.overdue => Why::StuckDelete,
+        _ if row.is_stuck() => Why::StuckDelete,
         Doing::CloudDeletes => Why::CloudDeletes,
         Doing::Draining | Doing::Drained => Why::Draining,
         Doing::AskAgain(_) | Doing::Lost | Doing::TakeBack => Why::RequestLost,
@@ -179,6 +181,8 @@ fn why_there(desk: &Desk, row: &Row) -> Why {
     let kept = match row.kept {
         Kept::Person => Some(Why::HeldByPerson),
         Kept::Cloud => Some(Why::ProtectedInCloud),
+        // What failed is repaired whatever else is true of it.
+        _ if row.group == Group::Failed => None,
         Kept::RevisionUnknown => Some(Why::RevisionUnknown),
         Kept::OnDelete => Some(Why::WaitsOnDelete),
         Kept::UpdateFailed => Some(Why::UpdateFailed),
@@ -193,24 +197,36 @@ fn why_there(desk: &Desk, row: &Row) -> Why {
     let record = row.machine(desk.input);
     match row.group {
         Group::Failed if desk.repair_stopped => Why::FailedBreaker,
-        Group::Failed => Why::FailedInTurn,
-        _ if row.named => Why::NamedWaits,
+        Group::Failed => desk.stands().unwrap_or(Why::FailedInTurn),
+        _ if row.named => desk.stands().unwrap_or(Why::NamedWaits),
         Group::Young if !row.outdated && record.condition == Condition::Ready => Why::Settling,
         Group::Young if !row.outdated => Why::Proving,
         _ if row.outdated => why_outdated(desk),
         Group::Unready => Why::Grace,
         _ if record.revision.is_none() => Why::RevisionUnknown,
+        _ if is_flagged(desk, record) => Why::WaitsAdoption,
         _ => Why::Fine,
     }
 }
 
+/// Nothing but the cloud's own flag says that it is outdated, and nobody said that the flag counts.
+fn is_flagged(desk: &Desk, machine: &Machine) -> bool {
+    let off = |has: &Revision| differs(has, &desk.reference.revision);
+    desk.memory.advisory_held
+        && machine.evidence == Evidence::Advisory
+        && machine.revision.as_ref().is_some_and(off)
+}
+
 fn why_outdated(desk: &Desk) -> Why {
+    let stands = desk.stands();
     match desk.closed {
         Some(Closed::NoRollout) if desk.memory.advisory_held => Why::WaitsAdoption,
         Some(Closed::NoRollout | Closed::ModelElsewhere | Closed::Natives) => Why::WaitsRollout,
         Some(Closed::Paused) => Why::WaitsPaused,
         Some(Closed::Failing) => Why::WaitsFailing,
         Some(Closed::Window) => Why::WaitsWindow,
+        None if stands.is_some() => stands.unwrap_or(Why::WaitsPicture),
+        None if desk.surplus_in_doubt() => Why::WaitsConfirmation,
         None if desk.barrier != Barrier::None && desk.far <= desk.count.current => {
             Why::WaitsCheckpoint
         }
@@ -223,6 +239,7 @@ fn why_outdated(desk: &Desk) -> Why {
 /// When this machine is looked at again, where a time is known.
 fn next(desk: &Desk, row: &Row) -> Option<Time> {
     let (record, policy) = (row.machine(desk.input), desk.input.policy);
+    let ready_by = policy.rollout.readiness_deadline;
     match row.group {
         _ if row.waiting => {
             let blocked = &desk.memory.blocked;
@@ -231,9 +248,16 @@ fn next(desk: &Desk, row: &Row) -> Option<Time> {
         Group::Young if record.condition == Condition::Ready => {
             Some(record.since.plus(policy.rollout.min_ready))
         }
-        Group::Young => Some(record.imaged.plus(policy.rollout.readiness_deadline)),
+        Group::Young => {
+            let late = record.imaged.plus(ready_by);
+            let ill = record.condition != Condition::Provisioning;
+            Some(if ill { late.min(record.since.plus(policy.repair.after)) } else { late })
+        }
         Group::Unready if record.condition == Condition::Ready => {
             Some(record.since.plus(policy.rollout.min_ready))
+        }
+        Group::Unready if record.condition == Condition::Provisioning => {
+            Some(record.since.plus(ready_by))
         }
         Group::Unready => Some(record.since.plus(policy.repair.after)),
         Group::Leaving => match row.doing {
@@ -260,17 +284,35 @@ fn rollout(desk: &Desk) -> RolloutReport {
             exceptions: exceptions(desk),
         };
     };
-    let left = (desk.count.out + desk.count.named).max(0) as u32;
+    // Changed back in the middle, it goes to where it came from: that is no way from there.
+    let stays = matches!(rollout.cause, Cause::Refresh | Cause::MaxAge);
     RolloutReport {
         phase: phase(desk, &rollout.stage, rollout.cause),
-        from: rollout.from.clone(),
+        from: rollout.from.clone().filter(|from| *from != rollout.to || stays),
         to: Some(rollout.to.clone()),
         reference,
-        done: rollout.covered.saturating_sub(left),
+        done: done(desk, rollout),
         total: rollout.covered,
         failed: rollout.failed.len() as u32,
         exceptions: exceptions(desk),
     }
+}
+
+/// Of the covered machines, those that are gone and in whose place one on target is available.
+fn done(desk: &Desk, rollout: &Rollout) -> u32 {
+    let c = &desk.count;
+    let holds_place = |row: &&Row| row.outdated && row.group.exists();
+    let is_left = |row: &&Row| row.outdated && row.group != Group::Ghost;
+    let is_made = |row: &&Row| {
+        let new = row.group == Group::Ready && !row.outdated && !row.named;
+        new && row.machine(desk.input).imaged >= rollout.opened
+    };
+    let many = |of: &dyn Fn(&&Row) -> bool| desk.rows.iter().filter(|row| of(row)).count() as i64;
+    let covered = i64::from(rollout.covered);
+    let empty = (c.desired - c.proven - many(&holds_place)).max(0);
+    // Places that growth added are empty as well: what this rollout made counts all the same.
+    let served = (covered - many(&holds_place) - empty).max(many(&is_made));
+    served.min(covered - many(&is_left)).clamp(0, c.proven.max(0)) as u32
 }
 
 fn exceptions(desk: &Desk) -> Vec<crate::model::ids::Key> {

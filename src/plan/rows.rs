@@ -112,6 +112,12 @@ impl Row {
         matches!(self.doing, Doing::Deleting | Doing::CloudDeletes) && !self.overdue
     }
 
+    /// Its delete does not end, as far as we or the cloud are at it.
+    pub const fn is_stuck(&self) -> bool {
+        let drains = matches!(self.doing, Doing::Draining | Doing::Drained);
+        self.overdue && !drains && !matches!(self.doing, Doing::Lost | Doing::TakeBack)
+    }
+
     /// Never removed by us.
     pub const fn is_untouchable(&self) -> bool {
         matches!(self.kept, Kept::Person | Kept::Cloud)
@@ -157,7 +163,10 @@ pub(super) fn classify(
             shown_deleting: machine.condition == Condition::Deleting,
         };
         follow_entries(input, (journal, &tombs), memory, machine, &mut row);
-        if row.doing == Doing::Nothing && row.group != Group::Ghost {
+        // Taken back by an earlier plan, which could not use its look: the entry is shown once more.
+        let back_already = matches!(row.doing, Doing::Lost | Doing::TakeBack)
+            && machine.lifecycle == Lifecycle::InService;
+        if (row.doing == Doing::Nothing || back_already) && row.group != Group::Ghost {
             row.group = group(input, machine, blind);
         }
         row.written_off &= matches!(row.group, Group::Leaving | Group::Ghost);
@@ -165,6 +174,13 @@ pub(super) fn classify(
             .blocked
             .iter()
             .any(|blocked| blocked.until > input.now && is(&blocked.key, machine));
+        // In service by our records, though its node was not given back yet: there, and not available.
+        if back_already && row.doing == Doing::TakeBack {
+            row.waiting = true;
+            if row.group == Group::Ready {
+                row.group = Group::Unready;
+            }
+        }
         rows.push(row);
     }
     tombs.put_back(memory);
@@ -334,6 +350,8 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
             set_aside(input, memory, machine, *at, refused.code.as_deref());
             Doing::Lost
         }
+        // What we put on its node is still there.
+        (Verb::Restore, Err(_)) => back(machine),
         (Verb::Reimage, Ok(())) if machine.lifecycle == Lifecycle::Updating => Doing::Lost,
         _ => Doing::Nothing,
     }

@@ -4,10 +4,12 @@ use crate::model::action::{Action, Because, READ_IS_FRESH, Target};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Why;
 use crate::model::policy::Method;
+use crate::model::quantity::counted;
 
 use super::Desk;
 use super::course::Closed;
 use super::create;
+use super::holds::machines;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row, is};
 
@@ -221,7 +223,7 @@ fn actions(desk: &Desk, batches: &mut Batches) -> Vec<Action> {
     let mut actions = Vec::new();
     let restore = std::mem::take(&mut batches.restore);
     if !restore.is_empty() {
-        let reason = format!("{} machines come back before any is created", restore.len()).into();
+        let reason = format!("{} back in service", counted(restore.len(), "machine")).into();
         actions.push(Action::Restore { targets: restore, reason, before });
     }
     for target in std::mem::take(&mut batches.drain) {
@@ -231,13 +233,13 @@ fn actions(desk: &Desk, batches: &mut Batches) -> Vec<Action> {
     let reimage = std::mem::take(&mut batches.reimage);
     if !reimage.is_empty() {
         let to = desk.reference.revision.clone();
-        let reason = format!("{} machines are updated in place to {to}", reimage.len()).into();
+        let reason = machines(reimage.len() as i64, &format!("updated in place to {to}")).into();
         actions.push(Action::Reimage { targets: reimage, to, reason, before });
     }
     let delete = std::mem::take(&mut batches.delete);
     if !delete.is_empty() {
         let reason = if batches.again {
-            format!("{} stuck in deletion are asked to go once more", delete.len()).into()
+            machines(delete.len() as i64, "stuck in deletion and asked to go once more").into()
         } else {
             delete_reason(&delete).into()
         };
@@ -253,7 +255,7 @@ fn drain_reason(desk: &Desk, because: Because) -> String {
         Because::Failed => "it failed and is replaced".into(),
         Because::Named | Because::NamedNow => "an operator named it".into(),
         Because::Outdated => format!("outdated; {} available, the floor is {}", c.ready, c.floor),
-        Because::Surplus => format!("surplus; {} exist, {} are wanted", c.exist, c.desired),
+        Because::Surplus => format!("surplus; {} there, {} wanted", c.exist, c.desired),
     }
 }
 

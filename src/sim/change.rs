@@ -67,15 +67,11 @@ impl Stage {
 
     /// `raise`: from which capacity, as we read it, to which.
     fn note(&mut self, order: &Order<'_>, verb: Verb, raise: Option<(u32, u32)>) {
-        let truth = self.world.truth(self.set);
-        let lacking = truth.map_or(0, |truth| {
-            let active = u32::try_from(truth.active()).unwrap_or(u32::MAX);
-            let from = raise.map_or(0, |(from, _)| from);
-            let lacks = truth.shown_capacity.max(truth.capacity).max(from).saturating_sub(active);
+        let lacking = raise.zip(self.world.true_sizes(self.set)).map_or(0, |((from, _), sizes)| {
+            let number = sizes.shown_capacity.max(sizes.capacity).max(from);
             // From a number that still counts what is being deleted, as many more are asked for.
-            lacks.max(from.saturating_sub(truth.capacity))
+            number.saturating_sub(sizes.active).max(from.saturating_sub(sizes.capacity))
         });
-        let lacking = if raise.is_some() { lacking } else { 0 };
         let asked = raise.map_or(0, |(from, to)| to.saturating_sub(from));
         let (hit, to) = (Vec::new(), raise.map(|(_, to)| to));
         let (at, entry) = (self.now(), order.entry.clone());
@@ -112,11 +108,11 @@ impl Stage {
             return stop;
         }
         self.note(order, Verb::Raise, Some((from, to)));
-        let before = self.world.truth(self.set).map(|truth| truth.capacity);
+        let before = self.world.true_sizes(self.set).map(|sizes| sizes.capacity);
         let etag = expect.etag.as_ref().map(crate::model::ids::Etag::as_str);
         let asked = to + u32::from(self.slip == Slip::AsksForMore);
         let said = self.world.patch_capacity(self.set, asked, etag);
-        let after = self.world.truth(self.set).map(|truth| truth.capacity);
+        let after = self.world.true_sizes(self.set).map(|sizes| sizes.capacity);
         let answer = self.answered(said);
         if let Some(call) = self.calls.last_mut() {
             call.took = before != after || !call.born.is_empty();
@@ -139,9 +135,9 @@ impl Stage {
             ..ModelPatch::default()
         };
         let etag = expect.etag.as_ref().map(crate::model::ids::Etag::as_str);
-        let was = self.world.truth(self.set).map(|truth| truth.model);
+        let was = self.world.true_model(self.set).cloned();
         let said = self.world.patch_model(self.set, &patch, etag);
-        let is = self.world.truth(self.set).map(|truth| truth.model);
+        let is = self.world.true_model(self.set).cloned();
         if let Some(call) = self.calls.last_mut() {
             call.took = was != is;
         }
@@ -237,7 +233,7 @@ impl Stage {
             let deleting = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Deleting);
             let changing = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Updating);
             // The cloud gives ids out again: what the listing showed under this id is what was meant, and no later read.
-            let shown = self.showed.items.iter().find(|view| *view.id.0 == *target.id.as_str());
+            let shown = self.showed.items().iter().find(|view| *view.id.0 == *target.id.as_str());
             let meant = target.vm.as_ref().and_then(|vm| vm.as_str().parse::<Guid>().ok());
             let meant = meant.filter(|meant| shown.is_some_and(|view| view.vm == *meant));
             let vm = found.map(|instance| meant.unwrap_or(instance.vm));

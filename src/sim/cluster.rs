@@ -4,11 +4,11 @@
 //! ladder gives up. Pods that leave are placed at once on the emptiest node that takes any. All times are drawn per node,
 //! so two rehearsals of one seed differ only in what is asked of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ambient::Dice;
 use crate::model::ids::NodeName;
-use crate::world::{Event, Guid, InstanceId, MINUTE, Ms, SECOND, What};
+use crate::world::{Event, Guid, MINUTE, Ms, SECOND, What};
 
 /// How busy and how stubborn a cluster is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +43,7 @@ impl Default for ClusterSpec {
 
 #[derive(Debug, Clone)]
 pub(super) struct Node {
+    pub name: NodeName,
     pub ready: bool,
     pub since: Ms,
     pub pods: Vec<u32>,
@@ -90,7 +91,7 @@ pub(super) struct Cluster {
     /// Pods for which no node has room.
     homeless: Vec<u32>,
     /// When drains end.
-    ends: std::collections::BTreeSet<(Ms, Guid)>,
+    ends: BTreeSet<(Ms, Guid)>,
     /// Calm from then on: no budget blocks and the cluster answers.
     calm_from: Ms,
     /// Cordons of ours put on and lifted, and (without a word) drains that ended.
@@ -106,18 +107,14 @@ impl Cluster {
             nodes: BTreeMap::new(),
             pods: vec![Pod::default(); pods as usize],
             homeless: (0..pods).collect(),
-            ends: std::collections::BTreeSet::new(),
+            ends: BTreeSet::new(),
             calm_from,
             news: Vec::new(),
         }
     }
 
-    pub fn node_name(vm: Guid) -> NodeName {
-        NodeName::new(format!("node-{vm}"))
-    }
-
-    pub fn node(&self, vm: Guid) -> Option<Node> {
-        self.nodes.get(&vm).cloned()
+    pub fn node(&self, vm: Guid) -> Option<&Node> {
+        self.nodes.get(&vm)
     }
 
     /// In an outage nobody can ask it; minutes are drawn, so that a repeat within one gets the same answer.
@@ -148,7 +145,7 @@ impl Cluster {
     pub fn hear(&mut self, now: Ms, news: &[Event]) {
         for event in news {
             match &event.what {
-                What::InstanceReady { id, vm } => self.join(*vm, id, event.at),
+                What::InstanceReady { vm, .. } => self.join(*vm, event.at),
                 What::InstanceSick { vm, .. } | What::InstanceStopped { vm, .. } => {
                     self.turn(*vm, false, event.at);
                 }
@@ -164,14 +161,15 @@ impl Cluster {
         }
     }
 
-    pub fn join(&mut self, vm: Guid, _id: &InstanceId, at: Ms) {
+    pub fn join(&mut self, vm: Guid, at: Ms) {
         if self.nodes.contains_key(&vm) {
             self.turn(vm, true, at);
             return;
         }
-        let node = Node { ready: true, since: at, pods: Vec::new(), cordon: None, drain: None };
-        self.nodes.insert(vm, node);
-        self.place_pods(at);
+        let name = NodeName::new(format!("node-{vm}"));
+        let (pods, cordon, drain) = (Vec::new(), None, None);
+        self.nodes.insert(vm, Node { name, ready: true, since: at, pods, cordon, drain });
+        self.place_pods();
     }
 
     fn turn(&mut self, vm: Guid, ready: bool, at: Ms) {
@@ -181,7 +179,7 @@ impl Cluster {
             node.ready = ready;
             node.since = at;
             if ready {
-                self.place_pods(at);
+                self.place_pods();
             }
         }
     }
@@ -202,12 +200,15 @@ impl Cluster {
             }
         }
         self.homeless.extend(pods);
-        self.place_pods(0);
+        self.place_pods();
     }
 
     /// Each pod goes to the emptiest node that takes any; the first by name where several are.
-    pub fn place_pods(&mut self, _now: Ms) {
-        let mut room: std::collections::BTreeSet<(usize, Guid)> = self
+    pub fn place_pods(&mut self) {
+        if self.homeless.is_empty() {
+            return;
+        }
+        let mut room: BTreeSet<(usize, Guid)> = self
             .nodes
             .iter()
             .filter(|(_, node)| node.ready && node.cordon.is_none())
@@ -283,7 +284,7 @@ impl Cluster {
             node.cordon = None;
             self.news.push((now, vm, Some(false)));
         }
-        self.place_pods(now);
+        self.place_pods();
     }
 
     /// Somebody else cordons a node.
@@ -293,7 +294,8 @@ impl Cluster {
         }
     }
 
-    pub fn is_cordoned_by_us(&self, vm: Guid) -> bool {
-        self.nodes.get(&vm).is_some_and(|node| node.cordon == Some(Cordon::Ours))
+    pub fn cordoned_by_us(&self) -> BTreeSet<Guid> {
+        let ours = self.nodes.iter().filter(|(_, node)| node.cordon == Some(Cordon::Ours));
+        ours.map(|(vm, _)| *vm).collect()
     }
 }

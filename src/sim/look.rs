@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cluster::Cluster;
 use super::refuse::classify;
 use super::stage::{Shared, Showed, Stage};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
@@ -14,7 +13,9 @@ use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Protection};
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadFailed};
-use crate::world::{self, Failure, Health, InstanceView, Model, Power, Provisioning, SetView};
+use crate::world::{
+    self, Failure, Health, InstanceView, Leaf, Model, Power, Provisioning, SetView,
+};
 
 impl ReadCloud for Shared {
     async fn list(&self, _set: &ScaleSetId) -> Result<Inventory, ReadFailed> {
@@ -28,7 +29,7 @@ impl Stage {
         let set = self.world.get_set(self.set);
         self.pass_call();
         let set = set.map_err(|failure| self.nothing_seen(&failure))?;
-        let (views, cut) = self.list()?;
+        let Pages { picture, read, cut } = self.list()?;
         let mut gaps: Vec<Gap> = Vec::new();
         gaps.extend(
             cut.as_ref().map(|why| Gap { what: "listing".into(), why: why.to_string().into() }),
@@ -37,11 +38,14 @@ impl Stage {
         if blind {
             gaps.push(Gap { what: "nodes".into(), why: "the cluster did not answer".into() });
         }
-        let mut prints = Prints { scheme: self.scheme, known: Vec::new() };
+        let mut names = std::mem::take(&mut self.names);
+        names.compute_by(self.scheme);
+        self.showed = Showed { picture, read, conditions: Vec::new() };
+        let views = self.showed.items().iter();
         let instances: Vec<Instance> =
-            views.iter().map(|view| self.instance(view, &set, blind, &mut prints)).collect();
-        let conditions = instances.iter().map(|row| (row.condition, row.since)).collect();
-        self.showed = Showed { items: views, conditions };
+            views.map(|view| self.instance(view, &set, blind, &mut names)).collect();
+        self.showed.conditions = instances.iter().map(|row| (row.condition, row.since)).collect();
+        self.names = names;
         let set = self.set_seen(&set, began, cut.is_none());
         Ok(Inventory { set, instances, gaps })
     }
@@ -59,26 +63,23 @@ impl Stage {
         }
     }
 
-    /// All pages that could be had, and what kept the rest away.
-    fn list(&mut self) -> Result<(Vec<InstanceView>, Option<Failure>), ReadFailed> {
-        let page = self.world.list_page(self.set, None);
+    fn list(&mut self) -> Result<Pages, ReadFailed> {
+        let page = self.world.list_leaf(self.set, None);
         self.pass_call();
         let mut page = page.map_err(|failure| self.nothing_seen(&failure))?;
-        let mut views = std::mem::take(&mut page.items);
         let mut pages = 1;
         self.pace_listings(pages);
         while let Some(token) = page.next {
-            let next = self.world.list_page(self.set, Some(token));
+            let next = self.world.list_leaf(self.set, Some(token));
             self.pass_call();
             match next {
                 Ok(next) => page = next,
-                Err(why) => return Ok((views, Some(why))),
+                Err(why) => return Ok(Pages::of(page, Some(why))),
             }
-            views.append(&mut page.items);
             pages += 1;
             self.pace_listings(pages);
         }
-        Ok((views, None))
+        Ok(Pages::of(page, None))
     }
 
     fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetSeen {
@@ -110,20 +111,20 @@ impl Stage {
         view: &InstanceView,
         set: &SetView,
         blind: bool,
-        prints: &mut Prints,
+        names: &mut Names,
     ) -> Instance {
         let node = self.cluster.as_ref().map(|cluster| cluster.node(view.vm));
-        let (condition, since) = match &node {
+        let (condition, since) = match node {
             Some(_) if blind && !is_settled(view) => (Condition::Unknown, None),
-            Some(node) => with_node(view, node.as_ref().map(|node| (node.ready, node.since))),
+            Some(node) => with_node(view, node.map(|node| (node.ready, node.since))),
             None => without_node(view),
         };
         let (revision, evidence) = match view.latest_model_applied {
             Some(latest) if !self.adapter.shows_models => {
-                let revision = if latest { prints.of(&set.model) } else { Revision::new("v1:?") };
+                let revision = if latest { names.print(&set.model) } else { names.other() };
                 (revision, Evidence::Advisory)
             }
-            _ => (prints.of(&view.installed), Evidence::Model),
+            _ => (names.print(&view.installed), Evidence::Model),
         };
         let protection = match view.protection {
             Some(world::Protection { set_actions: true, .. }) => Protection::All,
@@ -132,9 +133,9 @@ impl Stage {
         };
         let node = node.flatten().filter(|_| !blind);
         Instance {
-            id: InstanceId::new(&*view.id.0),
-            vm: Some(VmId::new(view.vm.to_string())),
-            zone: view.zone.map(|zone| Zone::new(zone.to_string())),
+            id: InstanceId::shared(&view.id.0),
+            vm: Some(VmId::shared(&view.vm_text)),
+            zone: view.zone.map(|zone| names.zone(zone)),
             created: Time::from_millis(view.created),
             imaged: self.disks.get(&view.vm).copied().map(Time::from_millis),
             revision: Some(revision),
@@ -142,26 +143,63 @@ impl Stage {
             condition,
             since,
             protection,
-            workloads: node.as_ref().map_or(0, |node| node.pods.len() as u32),
-            node: node.map(|_| Cluster::node_name(view.vm)),
+            workloads: node.map_or(0, |node| node.pods.len() as u32),
+            node: node.map(|node| node.name.clone()),
         }
     }
 }
 
-/// Fingerprints of one look: machines share a handful of models.
+/// All pages that could be had, up to the last one, and what kept the rest away.
 #[derive(Debug)]
-struct Prints {
-    scheme: u32,
-    known: Vec<(Arc<Model>, Revision)>,
+struct Pages {
+    picture: Arc<Vec<InstanceView>>,
+    /// So many rows of it.
+    read: usize,
+    cut: Option<Failure>,
 }
 
-impl Prints {
-    fn of(&mut self, model: &Arc<Model>) -> Revision {
-        let known = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, model));
+impl Pages {
+    fn of(last: Leaf, cut: Option<Failure>) -> Self {
+        Self { picture: last.picture, read: last.rows.end, cut }
+    }
+}
+
+/// What the rows of all looks share: a handful of models and zones.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    scheme: u32,
+    prints: Vec<(Arc<Model>, Revision)>,
+    zones: Vec<(u8, Zone)>,
+    other: Option<Revision>,
+}
+
+impl Names {
+    fn compute_by(&mut self, scheme: u32) {
+        if self.scheme != scheme {
+            (self.scheme, self.prints) = (scheme, Vec::new());
+        }
+    }
+
+    fn print(&mut self, model: &Arc<Model>) -> Revision {
+        let known = self.prints.iter().find(|(known, _)| Arc::ptr_eq(known, model));
         known.map(|(_, print)| print.clone()).unwrap_or_else(|| {
             let print = fingerprint(self.scheme, model);
-            self.known.push((Arc::clone(model), print.clone()));
+            self.prints.push((Arc::clone(model), print.clone()));
             print
+        })
+    }
+
+    /// Of a machine that is not on the set's model, where nobody can see which it is on.
+    fn other(&mut self) -> Revision {
+        self.other.get_or_insert_with(|| Revision::new("v1:?")).clone()
+    }
+
+    fn zone(&mut self, number: u8) -> Zone {
+        let known = self.zones.iter().find(|(known, _)| *known == number);
+        known.map(|(_, zone)| zone.clone()).unwrap_or_else(|| {
+            let zone = Zone::new(number.to_string());
+            self.zones.push((number, zone.clone()));
+            zone
         })
     }
 }

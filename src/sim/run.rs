@@ -235,12 +235,12 @@ impl<'a> Run<'a> {
         self.turns += 1;
         let commits = self.house.disk.commits();
         let done = now_or_never(self.process.turn(&self.house, &self.policy, &lease))?;
-        let decision = self.house.decide.take();
+        let mut decision = self.house.decide.take();
         let stored = self.house.disk.commits() - commits;
         let now = self.now();
         self.paced = Time::from_millis(self.house.stage.lock().listing_from);
         let frozen = matches!(&done, Ok(report) if report.frozen.is_some());
-        if let Some(decision) = decision.as_ref().filter(|_| !frozen) {
+        if let Some(decision) = decision.as_mut().filter(|_| !frozen) {
             self.judge(decision, &lease, stored as u32);
         }
         self.house.stage.lock().calls.clear();
@@ -302,7 +302,7 @@ impl<'a> Run<'a> {
         self.paced = now.plus(STARTS_AFTER);
     }
 
-    fn judge(&mut self, decision: &Decision, lease: &Lease, stored: u32) {
+    fn judge(&mut self, decision: &mut Decision, lease: &Lease, stored: u32) {
         // What the storm began may take this long to end, and a person's act is news of its own.
         let calm = self.is_calm()
             && !std::mem::take(&mut self.acted)
@@ -467,9 +467,7 @@ fn calm_down(world: &mut world::World, set: world::SetId, scenario: &Scenario) {
     let now = world.now();
     let native = &scenario.set.native;
     if native.autoscale.is_some() || native.rebalance {
-        // Nobody else moves the size any more.
-        let quiet = world::Native { autoscale: None, rebalance: false, ..native.clone() };
-        world.happens(set, Deed::SetNative(quiet));
+        world.leave_size_alone(set);
     }
     world.set_faults(world::Faults::default());
     world.happens(set, Deed::SetQuota(None));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cluster::Cluster;
+use super::look::Names;
 use super::plant::Slip;
 use crate::ambient::Clock;
 use crate::model::action::Verb;
@@ -32,8 +33,16 @@ pub(super) struct Call {
 /// What the last listing showed, before anything of ours made records of it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Showed {
-    pub items: Vec<InstanceView>,
+    pub picture: Arc<Vec<InstanceView>>,
+    /// So many rows of the picture could be read.
+    pub read: usize,
     pub conditions: Vec<(Condition, Option<Time>)>,
+}
+
+impl Showed {
+    pub fn items(&self) -> &[InstanceView] {
+        self.picture.get(..self.read).unwrap_or_default()
+    }
 }
 
 /// How the adapter reads this cloud; drawn in storms.
@@ -58,6 +67,7 @@ pub(super) struct Stage {
     pub adapter: Adapter,
     pub cluster: Option<Cluster>,
     pub showed: Showed,
+    pub names: Names,
     /// Writes of the turn under way.
     pub calls: Vec<Call>,
     /// Machines that a write of ours reached, and when.
@@ -83,6 +93,7 @@ impl Stage {
             adapter,
             cluster,
             showed: Showed::default(),
+            names: Names::default(),
             calls: Vec::new(),
             touched: BTreeMap::new(),
             events: Vec::new(),
@@ -174,14 +185,11 @@ impl Stage {
     }
 
     fn join_first_nodes(&mut self) {
-        let (now, set) = (self.world.now(), self.set);
-        let truth = self.world.truth(set);
-        if let (Some(cluster), Some(truth)) = (&mut self.cluster, truth) {
-            for instance in truth.instances.iter().filter(|i| i.is_ready()) {
-                cluster.join(instance.vm, &instance.id, instance.guest_since);
-            }
-            cluster.place_pods(now);
+        let Some(cluster) = &mut self.cluster else { return };
+        for vm in self.world.briefs(self.set).filter(|vm| vm.ready) {
+            cluster.join(vm.vm, vm.guest_since);
         }
+        cluster.place_pods();
     }
 }
 

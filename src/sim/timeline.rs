@@ -209,7 +209,7 @@ impl Recorder {
             }
         }
         self.timeline.to = to;
-        let model = stage.world.truth(stage.set).map(|truth| truth.model);
+        let model = stage.world.true_model(stage.set);
         let target = model.and_then(|model| {
             let name = format!("{}#{}", model.image, model.print());
             self.timeline.models.iter().position(|known| **known == *name)

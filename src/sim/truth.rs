@@ -14,7 +14,7 @@ use crate::model::policy::Policy;
 
 /// Judge one turn; what it sent is taken off the stage.
 pub(super) fn judge(
-    decision: &Decision,
+    decision: &mut Decision,
     policy: &Policy,
     stage: &mut Stage,
     disk: &Disk,
@@ -22,9 +22,10 @@ pub(super) fn judge(
     past: &mut Past,
 ) -> Vec<Note> {
     let calls = std::mem::take(&mut stage.calls);
-    let spare = stage.world.truth(stage.set).is_some_and(|truth| truth.extras > 0);
+    let spare = stage.world.true_sizes(stage.set).is_some_and(|sizes| sizes.extras > 0);
     let sent: Vec<Sent> = calls.iter().map(|call| sent(call, turn.lease)).collect();
     let births: Vec<Birth> = calls.iter().flat_map(|call| births(call, spare)).collect();
+    let world = with_records(decision);
     let case = Case {
         now: decision.now,
         policy,
@@ -41,7 +42,6 @@ pub(super) fn judge(
     let asked = u32::try_from(asked).unwrap_or(u32::MAX);
     let lacking = calls.iter().map(|call| call.lacking).max().unwrap_or(0);
     let coming = asked.saturating_sub(lacking.saturating_sub(seen_lacking(decision)));
-    let world = with_records(decision);
     let journal = disk.entries();
     let truth = Truth {
         case: &case,
@@ -90,14 +90,14 @@ fn seen_lacking(decision: &Decision) -> u32 {
 }
 
 /// What is on its way out by our records is out of service already, whatever became of the request.
-fn with_records(decision: &Decision) -> Vec<Real> {
+fn with_records(decision: &mut Decision) -> Vec<Real> {
     let out: BTreeSet<Key> = decision
         .machines
         .iter()
         .filter(|machine| machine.lifecycle != Lifecycle::InService)
         .map(Machine::key)
         .collect();
-    let mut world = decision.world.clone();
+    let mut world = std::mem::take(&mut decision.world);
     for real in &mut world {
         real.touched |= out.contains(&real.key);
     }

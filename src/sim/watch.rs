@@ -1,8 +1,10 @@
 //! Who decides in a rehearsal: the real planner and the real judge, with a note of what they went by and of what was
 //! really there at that moment.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::cluster::Cluster;
 use super::plant::Plant;
 use super::stage::{Shared, Stage};
 use crate::judge::{self, Case, Note, Real};
@@ -14,7 +16,7 @@ use crate::model::plan::{Facts, Input, PlanBug, Planned};
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 use crate::reconcile::Decide;
-use crate::world::{Guid, MINUTE, Ms, Provisioning};
+use crate::world::{Guid, MINUTE, Ms};
 
 /// What one decision rested on.
 #[derive(Debug, Clone)]
@@ -88,7 +90,7 @@ impl Decide for Watching {
             before: case.before.cloned(),
             facts: case.facts.clone(),
             planned: case.planned.clone(),
-            world: self.stage.lock().real(),
+            world: self.stage.lock().real(case.machines),
         });
         if self.plant.unjudged {
             return Vec::new();
@@ -100,6 +102,58 @@ impl Decide for Watching {
 /// A complete listing shows every machine that was made this long before it.
 const LISTED_WITHIN: Ms = MINUTE;
 
+/// A row of the last listing.
+struct Shown<'a> {
+    vm: Guid,
+    text: &'a Arc<str>,
+    serves: Option<Time>,
+    leaving: bool,
+}
+
+/// All rows of the last listing, to be asked for in the order in which the cloud lists.
+struct Listed<'a> {
+    rows: Vec<Shown<'a>>,
+    /// The row after the one that was asked for last: most likely the next.
+    next: usize,
+    by_vm: Option<Vec<(Guid, usize)>>,
+}
+
+impl<'a> Listed<'a> {
+    fn find(&mut self, vm: Guid) -> Option<&mut Shown<'a>> {
+        let at = if self.rows.get(self.next).is_some_and(|row| row.vm == vm) {
+            self.next
+        } else {
+            let by_vm = self.by_vm.get_or_insert_with(|| {
+                let mut all: Vec<(Guid, usize)> =
+                    self.rows.iter().map(|row| row.vm).zip(0..).collect();
+                all.sort_unstable();
+                all
+            });
+            let found = by_vm.binary_search_by_key(&vm, |(vm, _)| *vm).ok()?;
+            by_vm.get(found)?.1
+        };
+        self.next = at + 1;
+        self.rows.get_mut(at)
+    }
+}
+
+/// Since when our records have each machine as it is.
+struct Records<'a> {
+    machines: &'a [Machine],
+    by_vm: Option<BTreeMap<String, Time>>,
+}
+
+impl Records<'_> {
+    fn since(&mut self, vm: Guid) -> Option<Time> {
+        let machines = self.machines;
+        let by_vm = self.by_vm.get_or_insert_with(|| {
+            let known = machines.iter().filter_map(|m| Some((m.vm.as_ref()?, m.since)));
+            known.map(|(vm, since)| (vm.as_str().to_owned(), since)).collect()
+        });
+        by_vm.get(&vm.to_string()).copied()
+    }
+}
+
 impl Stage {
     /// Nobody who reads can know of it: others made it, or it ought to be listed by now and is not.
     fn is_hidden(&self, vm: Guid, created: Ms) -> bool {
@@ -107,45 +161,52 @@ impl Stage {
     }
 
     /// Every machine there is, and every one that the last listing showed as serving: its death since is no doing of ours.
-    fn real(&self) -> Vec<Real> {
-        let Some(truth) = self.world.truth(self.set) else { return Vec::new() };
-        let showed = self.showed.items.iter().zip(&self.showed.conditions);
-        let mut shown: Vec<(Guid, Option<Time>, bool)> = showed
-            .map(|(view, (condition, since))| {
-                let since = since.unwrap_or(Time::from_millis(view.created));
-                let serves = (*condition == Condition::Ready).then_some(since);
-                (view.vm, serves, *condition == Condition::Deleting)
-            })
-            .collect();
-        shown.sort_unstable();
-        let mut all: Vec<Real> = Vec::with_capacity(truth.instances.len());
+    fn real(&self, machines: &[Machine]) -> Vec<Real> {
+        let mut records = Records { machines, by_vm: None };
+        let Some(sizes) = self.world.true_sizes(self.set) else { return Vec::new() };
         // What the cloud over-provisions goes by itself; which ones it will be, nobody knows before.
-        let mut extras = truth.extras;
-        for instance in &truth.instances {
-            let listed = shown.binary_search_by_key(&instance.vm, |(vm, ..)| *vm);
+        let mut extras = sizes.extras;
+        let showed = self.showed.items().iter().zip(&self.showed.conditions);
+        let shown = showed.map(|(view, (condition, since))| {
+            // Where no source tells since when, it is since we saw it so.
+            let since = since.or_else(|| records.since(view.vm));
+            let since = since.unwrap_or(Time::from_millis(view.created));
+            let serves = (*condition == Condition::Ready).then_some(since);
+            let leaving = *condition == Condition::Deleting;
+            Shown { vm: view.vm, text: &view.vm_text, serves, leaving }
+        });
+        let ours = self.cluster.as_ref().map(Cluster::cordoned_by_us).unwrap_or_default();
+        let mut shown = Listed { rows: shown.collect(), next: 0, by_vm: None };
+        let mut all: Vec<Real> = Vec::with_capacity(shown.rows.len());
+        for brief in self.world.briefs(self.set) {
+            let listed = shown.find(brief.vm);
             // A delete that came to nothing since is no doing of ours.
-            let leaving = listed.ok().and_then(|at| shown.get(at)).is_some_and(|row| row.2);
-            let serves = match listed.ok().and_then(|at| shown.get_mut(at)) {
-                Some((_, serves, _)) => serves.take(),
-                None => instance.is_ready().then(|| Time::from_millis(instance.guest_since)),
-            };
-            let extra = listed.is_err() && extras > 0;
+            let leaving = listed.as_ref().is_some_and(|row| row.leaving);
+            let extra = listed.is_none() && extras > 0;
             extras -= u32::from(extra);
-            let cordoned = self.cluster.as_ref().is_some_and(|c| c.is_cordoned_by_us(instance.vm));
+            let hidden = || listed.is_none() && self.is_hidden(brief.vm, brief.created);
+            // Taken away by the cloud before anybody saw it.
+            let taken =
+                || listed.is_none() && brief.deleting && !self.touched.contains_key(&brief.vm);
+            let unheard = extra || hidden() || taken();
+            let serves = match listed {
+                Some(row) => row.serves.take(),
+                None => brief.ready.then(|| Time::from_millis(brief.guest_since)),
+            };
+            let cordoned = ours.contains(&brief.vm);
             all.push(Real {
                 serves,
-                touched: cordoned || self.touched.contains_key(&instance.vm),
+                touched: cordoned || self.touched.contains_key(&brief.vm),
                 cordoned,
-                deleting: leaving || instance.provisioning == Provisioning::Deleting,
-                unheard: extra
-                    || (listed.is_err() && self.is_hidden(instance.vm, instance.created)),
-                key: Key::new(instance.vm.to_string()),
+                deleting: leaving || brief.deleting,
+                unheard,
+                key: Key::shared(brief.vm_text),
             });
         }
-        let gone = shown.into_iter().filter_map(|(vm, serves, _)| {
-            let serves = Some(serves?);
-            let touched = self.touched.contains_key(&vm);
-            let key = Key::new(vm.to_string());
+        let gone = shown.rows.into_iter().filter_map(|row| {
+            let serves = Some(row.serves?);
+            let touched = self.touched.contains_key(&row.vm);
+            let key = Key::shared(row.text);
             Some(Real { key, serves, touched, cordoned: false, deleting: true, unheard: true })
         });
         all.extend(gone);

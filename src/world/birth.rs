@@ -49,6 +49,7 @@ impl World {
             key,
             id: free.unwrap_or_else(|| next_id(it, reused, &mut dice)),
             vm,
+            vm_text: vm.text(),
             zone,
             created: now,
             visible_at: now,

@@ -95,6 +95,8 @@ pub(super) struct Instance {
     pub key: u64,
     pub id: InstanceId,
     pub vm: VmId,
+    /// `vm` as text, made once: every listing shows it.
+    pub vm_text: Arc<str>,
     pub zone: Option<Zone>,
     pub created: Ms,
     pub visible_at: Ms,
@@ -151,6 +153,7 @@ impl Instance {
         InstanceView {
             id: self.id.clone(),
             vm: self.vm,
+            vm_text: Arc::clone(&self.vm_text),
             zone: self.zone,
             created: self.created,
             installed: Arc::clone(&self.installed),
@@ -181,6 +184,8 @@ impl Instance {
 pub struct InstanceView {
     pub id: InstanceId,
     pub vm: VmId,
+    /// The same as text.
+    pub vm_text: Arc<str>,
     pub zone: Option<Zone>,
     pub created: Ms,
     pub installed: Arc<Model>,

@@ -44,14 +44,14 @@ pub use faults::Faults;
 pub use gate::{Call, Calls, Count, Meter};
 pub use instance::{Guest, Health, InstanceView, Power, Provisioning};
 pub use operation::{OpFailure, OpKind, OpStatus, OpView};
-pub use reads::{Listing, Page, PageToken, Usage};
+pub use reads::{Leaf, Listing, Page, PageToken, Usage};
 pub use set::{MODEL_LIMIT, SetState, SetView};
 pub use spec::*;
 pub use switches::{
     CapacityFalls, EvictedGoal, Preempt, PreemptedAs, ProtectedFloor, Switches, Undelivered,
 };
 pub use throttle::Policy;
-pub use truth::{TrueInstance, TrueSet};
+pub use truth::{Brief, Sizes, TrueInstance, TrueSet};
 
 use crate::ambient::Dice;
 use operation::Op;
@@ -236,7 +236,9 @@ impl World {
         let Some(it) = self.sets.get_mut(&set) else { return };
         let Some(instance) = it.instances.get_mut(&key) else { return };
         let was = instance.installed.cores();
-        instance.vm = spec.vm.unwrap_or(instance.vm);
+        if let Some(vm) = spec.vm {
+            (instance.vm, instance.vm_text) = (vm, vm.text());
+        }
         instance.created = created;
         instance.visible_at = created;
         instance.model_no = number as u32 + 1;

@@ -9,7 +9,7 @@ use super::instance::{Guest, Instance, Power, Provisioning};
 use super::operation::{OpFailure, OpKind};
 use super::queue::Due;
 use super::set::RollingRun;
-use super::spec::{MINUTE, Ms, OpId, RepairAction, Rolling, SECOND, SetId, UpgradeMode};
+use super::spec::{MINUTE, Ms, Native, OpId, RepairAction, Rolling, SECOND, SetId, UpgradeMode};
 
 /// A rolling upgrade looks at its batch this often.
 const ROLLING_LOOK: Ms = 15 * SECOND;
@@ -32,6 +32,15 @@ impl World {
         if native.rebalance {
             self.queue.push(self.now + REBALANCE_EVERY, Due::Rebalance { set, number });
         }
+    }
+
+    /// Nobody else moves the size any more.
+    pub fn leave_size_alone(&mut self, set: SetId) {
+        if let Some(it) = self.sets.get_mut(&set) {
+            let native = Native { autoscale: None, rebalance: false, ..Native::clone(&it.native) };
+            it.native = Arc::new(native);
+        }
+        self.arm_native(set);
     }
 
     pub(super) fn model_changed(&mut self, set: SetId, op: OpId) {

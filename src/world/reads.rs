@@ -1,5 +1,6 @@
 //! Reads, as ARM answers them: late, in pages, sometimes cut short.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::World;
@@ -25,6 +26,14 @@ pub struct PageToken {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub items: Vec<InstanceView>,
+    pub next: Option<PageToken>,
+}
+
+/// The same without a copy: some rows of the picture that all pages of one listing show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leaf {
+    pub picture: Arc<Vec<InstanceView>>,
+    pub rows: Range<usize>,
     pub next: Option<PageToken>,
 }
 
@@ -74,6 +83,13 @@ impl World {
 
     /// The first page without a token.
     pub fn list_page(&mut self, set: SetId, token: Option<PageToken>) -> Answer<Page> {
+        let Leaf { picture, rows, next } = self.list_leaf(set, token)?;
+        let items = picture.get(rows).unwrap_or_default().to_vec();
+        Ok(Page { items, next })
+    }
+
+    /// The same page, for readers that only look at it.
+    pub fn list_leaf(&mut self, set: SetId, token: Option<PageToken>) -> Answer<Leaf> {
         let size = self.settings.page_size.max(1);
         let first = token.is_none();
         let views = self.sets.get(&set).map_or(0, |s| s.instances.len().min(size)) as u32;
@@ -90,16 +106,18 @@ impl World {
             return self.leave(Call::ListInstances, gate, Err(Refusal::skip_token()));
         };
         self.seen_as_of(picture.at);
-        let items: Vec<_> = picture.items.iter().skip(token.from).take(size).cloned().collect();
-        let read = token.from + items.len();
+        let all = picture.items.len();
+        let from = token.from.min(all);
+        let read = from.saturating_add(size).min(all);
         let cut = self.luck.chance(self.faults.cut_list);
         let next = if cut {
             // A token that was never given out: the next page will be refused.
             Some(PageToken { list: u64::MAX, from: read })
         } else {
-            (read < picture.items.len()).then_some(PageToken { from: read, ..token })
+            (read < all).then_some(PageToken { from: read, ..token })
         };
-        self.leave(Call::ListInstances, gate, Ok(Page { items, next }))
+        let leaf = Leaf { picture: picture.items, rows: from..read, next };
+        self.leave(Call::ListInstances, gate, Ok(leaf))
     }
 
     /// Every page; what fails after the first one is told in the listing.

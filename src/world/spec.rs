@@ -60,6 +60,10 @@ impl Guid {
     pub(super) fn draw(dice: &mut Dice) -> Self {
         Self((u128::from(dice.next_u64()) << 64) | u128::from(dice.next_u64()))
     }
+
+    pub(super) fn text(self) -> Arc<str> {
+        self.to_string().into()
+    }
 }
 
 impl fmt::Display for Guid {

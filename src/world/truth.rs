@@ -39,6 +39,7 @@ impl TrueSet {
 pub struct TrueInstance {
     pub id: InstanceId,
     pub vm: VmId,
+    pub vm_text: Arc<str>,
     pub zone: Option<Zone>,
     pub created: Ms,
     pub model_no: u32,
@@ -50,6 +51,27 @@ pub struct TrueInstance {
     pub guest_since: Ms,
     pub protection: Option<Protection>,
     pub evicting: bool,
+}
+
+/// Of a set, what is asked at every turn and every call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    pub capacity: u32,
+    pub shown_capacity: u32,
+    /// VMs that are not on their way out.
+    pub active: u32,
+    pub extras: u32,
+}
+
+/// Of a VM, what is asked of each at every turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Brief<'a> {
+    pub vm: VmId,
+    pub vm_text: &'a Arc<str>,
+    pub created: Ms,
+    pub ready: bool,
+    pub guest_since: Ms,
+    pub deleting: bool,
 }
 
 impl TrueInstance {
@@ -74,6 +96,33 @@ impl World {
         })
     }
 
+    pub fn true_sizes(&self, set: SetId) -> Option<Sizes> {
+        let it = self.sets.get(&set)?;
+        Some(Sizes {
+            capacity: it.goal,
+            shown_capacity: it.shown(&self.settings.switches),
+            active: it.active().count() as u32,
+            extras: self.extras(set),
+        })
+    }
+
+    pub fn true_model(&self, set: SetId) -> Option<&Arc<Model>> {
+        self.sets.get(&set).map(|it| &it.model)
+    }
+
+    /// All VMs, in the order of their birth.
+    pub fn briefs(&self, set: SetId) -> impl Iterator<Item = Brief<'_>> {
+        let instances = self.sets.get(&set).map(|it| it.instances.values());
+        instances.into_iter().flatten().map(|i| Brief {
+            vm: i.vm,
+            vm_text: &i.vm_text,
+            created: i.created,
+            ready: i.is_ready(),
+            guest_since: i.guest_since,
+            deleting: i.is_deleting(),
+        })
+    }
+
     /// One VM, wherever lists hide it.
     pub fn true_instance(&self, set: SetId, id: &InstanceId) -> Option<TrueInstance> {
         self.sets.get(&set)?.find(id).map(true_instance)
@@ -84,6 +133,7 @@ fn true_instance(i: &Instance) -> TrueInstance {
     TrueInstance {
         id: i.id.clone(),
         vm: i.vm,
+        vm_text: Arc::clone(&i.vm_text),
         zone: i.zone,
         created: i.created,
         model_no: i.model_no,

@@ -24,7 +24,7 @@ fn read(text: &str) -> SnapshotInput {
     Snapshots::default().read(text.as_bytes()).unwrap()
 }
 
-const WHYS: [Why; 42] = [
+const WHYS: [Why; 44] = [
     Why::Fine,
     Why::CloudDeletes,
     Why::Deleting,
@@ -64,6 +64,8 @@ const WHYS: [Why; 42] = [
     Why::WaitsLast,
     Why::WaitsRollout,
     Why::WaitsPicture,
+    Why::WaitsAlone,
+    Why::WaitsConfirmation,
     Why::SurplusWaits,
     Why::UpdateFailed,
     Why::Frozen,

@@ -210,6 +210,10 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
     } else {
         Stage::Going
     };
+    let opened = NOW.minus(Span::hours(6));
+    let covered = u32::from(desired);
+    let rollout = Rollout::open(Cause::Revision, Some(r1.clone()), r2.clone(), opened, covered);
+    let progress = Progress { at: NOW, current_available: 0, outdated_left: 0 };
     let blocked = (0..SLOTS).map(|slot| Blocked {
         key: machine(Kind::OldBlocked, slot).key(),
         times: 1,
@@ -222,24 +226,15 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
         surplus_confirmed: true,
         desired: Desired { count: u32::from(desired), ..Desired::default() },
         wanted: Some(r2.clone()),
-        good: vec![r1.clone()],
+        good: vec![r1],
         model: ModelMemory { seen: Some(r2.clone()), ..ModelMemory::default() },
-        model_accepted: Some(r2.clone()),
+        model_accepted: Some(r2),
         blocked: blocked.collect(),
         rollout: Some(Rollout {
-            cause: Cause::Revision,
-            from: Some(r1),
-            to: r2,
-            opened: NOW.minus(Span::hours(6)),
-            covered: u32::from(desired),
             stage,
-            failed: Vec::new(),
-            failed_in_a_row: 0,
-            passed: 0,
-            soaking: None,
-            approved: false,
-            progress: Progress { at: NOW, current_available: 0, outdated_left: 0 },
+            progress,
             tried: (0..SLOTS).map(|slot| machine(Kind::OldTried, slot).key()).collect(),
+            ..rollout
         }),
         ..PoolState::default()
     }

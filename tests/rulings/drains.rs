@@ -84,7 +84,7 @@ fn a_reason_that_went_away_takes_the_machine_back() {
     for pool in [drained(), draining()] {
         let held = pool.clone().held("o1").plan();
         assert_eq!((held.restored(), held.deleted()), (vec!["o1"], vec![]));
-        let back = pool.clone().set(|set| set.revision = super::kit::rev("r1")).plan();
+        let back = pool.clone().put_back("r1").plan();
         assert!(back.restored() == ["o1"] && !back.deleted().contains(&"o1"));
         let turn = pool.clone().state(|_| {}).plan();
         let stopped = pool.after(&turn, Span::ZERO).ask(AskVerb::Pause).plan();
@@ -166,7 +166,7 @@ fn a_request_that_did_not_hold_is_asked_again_without_its_entry() {
     assert_eq!(turn.class("o1"), "leaving");
     pool(31).plan().does(None, &["o1"]);
     // The reason went: it is back in service.
-    let back = pool(31).set(|set| set.revision = super::kit::rev("r1"));
+    let back = pool(31).put_back("r1");
     assert!(back.plan().restored().contains(&"o1"));
 }
 

@@ -3,6 +3,7 @@
 use poolkeeper::model::journal::{Outcome, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
 use poolkeeper::model::plan::{AskVerb, Why};
+use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, refused};
@@ -236,7 +237,8 @@ fn a_doubt_is_settled_by_a_later_look_and_never_by_asking_again() {
         )
     };
     doubt(Span::ZERO).plan().does(None, &[]).says("deleteInDoubt");
-    doubt(Span::minutes(1)).plan().does(Some(3), &[]);
+    doubt(Span::minutes(1)).plan().does(None, &[]).says("leaving");
+    doubt(Span::minutes(1)).capacity(1).plan().does(Some(2), &[]);
 }
 
 #[test]
@@ -295,7 +297,11 @@ fn spot_machines_that_were_taken_are_replaced() {
 #[test]
 fn machines_the_cloud_deletes_by_itself_are_on_their_way_out() {
     let pool = pool(3, "1", "0").new_ready(3).gone_for("n1", Condition::Deleting, Span::minutes(1));
-    let turn = pool.plan();
-    turn.does(Some(4), &[]);
+    let turn = pool.clone().capacity(2).plan();
+    turn.does(Some(3), &[]);
     assert_eq!((turn.class("n1"), turn.report("n1").why), ("leaving", Why::CloudDeletes));
+    // While the capacity counts it, a raise might bring it back; one that does not end keeps nothing waiting.
+    pool.clone().plan().does(None, &[]).says("leaving");
+    let stuck = pool.policy(|d| d.rollout.max_surge = Quantity::count(2).unwrap());
+    stuck.gone_for("n1", Condition::Deleting, Span::hours(1)).plan().does(Some(4), &[]);
 }

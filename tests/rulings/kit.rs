@@ -103,6 +103,15 @@ impl Pool {
         self
     }
 
+    /// Somebody put this revision back into the set, and every read of two minutes has shown it.
+    pub fn put_back(mut self, revision: &str) -> Self {
+        self.set.revision = rev(revision);
+        self.state(|s| {
+            s.model.again = Some(rev(revision));
+            s.model.again_since = Some(NOW.minus(Span::minutes(3)));
+        })
+    }
+
     pub fn capacity(mut self, capacity: u32) -> Self {
         self.capacity = Some(capacity);
         self

@@ -16,6 +16,7 @@ mod models;
 mod properties;
 mod replacing;
 mod sizes;
+mod told;
 mod turn;
 mod verbs;
 mod world;

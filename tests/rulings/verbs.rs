@@ -1,5 +1,6 @@
 //! What operators say, each word twice.
 
+use poolkeeper::model::machine::{Evidence, Machine};
 use poolkeeper::model::plan::{AskVerb, RolloutPhase, Verdict};
 use poolkeeper::model::policy::{Checkpoint, OnFailure};
 use poolkeeper::model::quantity::Quantity;
@@ -296,4 +297,60 @@ fn an_ask_from_a_clock_ahead_does_not_age_what_is_made_for_it() {
     world.step();
     world.run(200, |world| world.is_at(2, "r2"));
     assert_eq!(world.created, 2);
+}
+
+#[test]
+fn a_word_said_in_the_turn_that_opens_the_rollout_is_said_to_it() {
+    let adopted = || Pool::new(6, "2", "1").old_ready(6).first_sight();
+    let changed = || Pool::new(6, "2", "1").old_ready(6);
+    let retargeted = || {
+        let pool = open(Pool::new(6, "2", "1").old_ready(4).new_ready(2));
+        pool.set(|set| set.revision = rev("r3"))
+    };
+    for pool in [adopted(), changed(), retargeted()] {
+        assert!(!pool.plan().is_idle());
+        let turn = pool.clone().ask(AskVerb::Pause).plan();
+        assert_eq!((turn.accepted(), turn.phase()), (vec![true], RolloutPhase::Paused));
+        turn.does(None, &[]).says("paused");
+        let later = pool.clone().after(&turn, Span::minutes(1)).plan();
+        later.does(None, &[]).says("paused");
+
+        let turn = pool.clone().ask(AskVerb::Abort).plan();
+        assert_eq!((turn.accepted(), turn.phase()), (vec![true], RolloutPhase::Aborted));
+        turn.does(None, &[]);
+        pool.after(&turn, Span::minutes(1)).plan().does(None, &[]);
+    }
+}
+
+#[test]
+fn words_said_in_the_turn_that_opens_the_rollout_keep_their_order() {
+    let mut pool = Pool::new(3, "1", "0").old_ready(3).first_sight().ask(AskVerb::Pause);
+    let at = pool.now;
+    pool.now = at.plus(Span::from_millis(1));
+    let turn = pool.clone().ask(AskVerb::Resume).plan();
+    assert_eq!(turn.accepted(), [true, true]);
+    turn.does(Some(4), &[]);
+}
+
+#[test]
+fn a_pause_of_a_failing_rollout_holds_when_the_model_changes_with_it() {
+    let failing = |pool: Pool| {
+        let stage = Stage::Failing { why: "two failed".into(), at: NOW };
+        pool.state(|state| state.rollout.as_mut().unwrap().stage = stage)
+    };
+    let pool = failing(three()).set(|set| set.revision = rev("r3"));
+    assert_eq!(pool.plan().phase(), RolloutPhase::Progressing);
+    let turn = pool.ask(AskVerb::Pause).plan();
+    assert_eq!(turn.phase(), RolloutPhase::Paused);
+    turn.does(None, &[]).says("paused");
+}
+
+#[test]
+fn approved_at_first_sight_the_flag_is_believed() {
+    let flagged = |m: &mut Machine| {
+        m.evidence = Evidence::Advisory;
+    };
+    let pool = Pool::new(3, "1", "0").old_ready(3).each(flagged).first_sight();
+    pool.plan().does(None, &[]).says("adoption");
+    pool.ask(AskVerb::Approve).plan().does(Some(4), &[]).is_silent_on("adoption");
 }

@@ -31,11 +31,14 @@ const ORDER: &[HoldReason] = &[
     HoldReason::Quota,
     HoldReason::Refused,
     HoldReason::UnsafeRaise,
+    HoldReason::SizeDoubted,
     // Something is on its way.
     HoldReason::RaiseNotLanded,
     HoldReason::RaisedNotSeen,
     HoldReason::SurgeBooting,
     HoldReason::Updating,
+    HoldReason::DeleteAlone,
+    HoldReason::CapacityLags,
     HoldReason::Leaving,
     // The arithmetic allows no more.
     HoldReason::LastAvailable,

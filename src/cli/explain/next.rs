@@ -32,7 +32,7 @@ pub(super) const fn becomes(why: Why) -> &'static str {
         Why::UpdatedInPlace => "it is updated in place by the actions of this plan",
         Why::Restored => "it is taken back into service by the actions of this plan",
         Why::NamedWaits => "it leaves as soon as enough others are available",
-        Why::DrainBlocked => "its drain is tried again after the back-off; it serves until then",
+        Why::DrainBlocked => "it is asked to leave again after the back-off; it stays until then",
         Why::WaitsFloor => "it is replaced as soon as one more machine is available",
         Why::WaitsSurge => "it is replaced as soon as a surge machine is available",
         Why::WaitsRamp => "it is replaced when those before it have proved themselves",
@@ -45,6 +45,8 @@ pub(super) const fn becomes(why: Why) -> &'static str {
         Why::WaitsLast => "it is replaced as soon as another machine is available",
         Why::WaitsRollout => "it is replaced when a rollout is open",
         Why::WaitsPicture => "it is decided with the next complete and fresh listing",
+        Why::WaitsAlone => "it is decided when that delete has ended",
+        Why::WaitsConfirmation => "it is replaced when somebody said that surplus may leave",
         Why::SurplusWaits => {
             "it leaves when the fall of the size is confirmed, or the brake allows"
         }

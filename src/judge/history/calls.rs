@@ -7,6 +7,7 @@ use super::super::truth::{Birth, Sent, Truth};
 use crate::model::action::{Action, Verb};
 use crate::model::ids::{EntryId, Epoch, Key};
 use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::quantity::counted;
 use crate::model::time::Time;
 
 /// Law 9. Epochs never go back, and every call is made under a lease that holds.
@@ -107,8 +108,9 @@ impl Once {
             raised.born = raised.born.saturating_add(1);
             if raised.born > raised.allowed {
                 let say = format!(
-                    "{} machines came of raise {of}, which asked for {}",
-                    raised.born, raised.allowed
+                    "{} came of raise {of}, which asked for {}",
+                    counted(raised.born as usize, "machine"),
+                    raised.allowed
                 );
                 notes.add(4, say, vec![birth.key.clone()]);
             }

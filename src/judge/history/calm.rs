@@ -28,7 +28,7 @@ const QUIET_AFTER: u32 = 100;
 const LONGEST_BACK_OFF: Span = Span::hours(6);
 
 /// The pool as counts: two turns that look like this are the same place.
-type Place = (Tally, [i64; 6], Option<Time>, Option<Time>);
+type Place = (Tally, [i64; 7], Option<Time>, Option<Time>);
 
 /// Law 7.
 #[derive(Debug, Default)]
@@ -112,20 +112,23 @@ fn place(scene: &Scene) -> Place {
     // Draining is another place than deleting, and one that is replaced another than one too many.
     let surplus =
         |action: &Action| action.targets().iter().any(|target| target.because == Because::Surplus);
-    let step = |action: &Action| match action.verb() {
-        Verb::Drain if surplus(action) => 1_000_000_000,
-        Verb::Drain => 1,
-        Verb::Delete => 1_000,
-        _ => 1_000_000,
+    let step = |action: &Action| {
+        let each = match action.verb() {
+            Verb::Drain if surplus(action) => 1_000_000_000,
+            Verb::Drain => 1,
+            Verb::Delete => 1_000,
+            _ => 1_000_000,
+        };
+        each * i64::try_from(action.targets().len().max(1)).unwrap_or(1)
     };
     let open = case.journal.iter().filter(|entry| !entry.is_ended()).map(|entry| &entry.action);
-    let under_way: i64 = open.chain(&case.planned.actions).map(step).sum();
     let counts = [
         scene.desired,
         i64::from(case.set.capacity),
         scene.pending,
         going,
-        under_way,
+        open.map(step).sum(),
+        case.planned.actions.iter().map(step).sum(),
         // What was set aside is not tried again for long: with one more of them it is another place.
         i64::try_from(state.good.len() + 1_000 * state.blocked.len()).unwrap_or(i64::MAX),
     ];
@@ -172,8 +175,9 @@ struct Same {
 impl Quiet {
     pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
         let case = truth.case;
-        // A person's word is a change.
-        if !scene.at_goal() || !case.planned.report.asks.is_empty() {
+        // A person's word is a change, and so is a look that shows less.
+        let asked = !case.planned.report.asks.is_empty();
+        if !scene.at_goal() || asked || !case.set.complete {
             *self = Self::default();
             return;
         }

@@ -12,7 +12,7 @@ use super::super::truth::Truth;
 use crate::model::action::{Because, ModelWrite, READ_IS_FRESH, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::ids::{Key, Revision};
-use crate::model::journal::Outcome;
+use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::rollout::{Ending, Stage};
 use crate::model::time::Time;
@@ -71,10 +71,12 @@ fn owed(truth: &Truth, scene: &Scene) -> Vec<Key> {
     let mut idle: Vec<&Machine> = idle.map(|(machine, _)| machine).collect();
     if !idle.is_empty() {
         let drains = drains(scene);
-        let rolls = scene.rollout().is_some();
-        // A drain that ended well is gone on with; its machine is owed only where its rollout is over.
+        let deletes = |entry: &Entry| entry.verb() == Verb::Delete && !entry.is_ended();
+        let goes_on = scene.rollout().is_some() || scene.case.journal.iter().any(deletes);
+        // A drain that ended well is gone on with, after the delete before it; its machine is owed only where its
+        // rollout is over.
         idle.retain(|machine| match drains.get(&machine.key()) {
-            Some((_, Fate::Done, because)) => *because == Because::Outdated && !rolls,
+            Some((_, Fate::Done, because)) => *because == Because::Outdated && !goes_on,
             _ => true,
         });
     }

@@ -39,6 +39,7 @@ pub(super) struct Pool {
     pub(super) set: SetSeen,
     pub(super) machines: Vec<Machine>,
     pub(super) journal: Vec<Entry>,
+    pub(super) learnt: usize,
     pub(super) actions: Vec<Action>,
     pub(super) holds: Vec<Hold>,
     pub(super) before: Option<PoolState>,
@@ -49,21 +50,10 @@ pub(super) struct Pool {
 }
 
 pub(super) fn rollout() -> Rollout {
-    Rollout {
-        cause: Cause::Revision,
-        from: Some(Revision::new("r1")),
-        to: Revision::new("r2"),
-        opened: ago(Span::hours(2)),
-        covered: 3,
-        stage: Stage::Going,
-        failed: Vec::new(),
-        failed_in_a_row: 0,
-        passed: 0,
-        soaking: None,
-        approved: false,
-        progress: Progress { at: NOW, current_available: 0, outdated_left: 0 },
-        tried: Vec::new(),
-    }
+    let (from, to) = (Some(Revision::new("r1")), Revision::new("r2"));
+    let mut rollout = Rollout::open(Cause::Revision, from, to, ago(Span::hours(2)), 3);
+    rollout.progress = Progress { at: NOW, current_available: 0, outdated_left: 0 };
+    rollout
 }
 
 impl Pool {
@@ -99,6 +89,7 @@ impl Pool {
             set,
             machines: Vec::new(),
             journal: Vec::new(),
+            learnt: 0,
             actions: Vec::new(),
             holds: Vec::new(),
             before: Some(state.clone()),
@@ -250,7 +241,7 @@ impl Pool {
             set: &set,
             machines: &self.machines,
             journal: &self.journal,
-            learnt: 0,
+            learnt: self.learnt,
             planned: &planned,
             before: self.before.as_ref(),
             facts: &self.facts,

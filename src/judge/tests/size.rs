@@ -163,11 +163,13 @@ fn machines_raised_for_and_not_seen() {
     let raised = |events: &[(Span, Event)]| three().raise(1).earlier(minutes(5), events).raise(1);
     breaks(&[2], "it goes on", &raised(&accepted(minutes(5))));
     breaks(&[2], "it was not sent yet", &raised(&[]));
-    lawful("it ended, and the capacity asks for no more", &raised(&done(Span::seconds(30))));
+    breaks(&[2], "it ended a moment ago", &raised(&done(Span::seconds(30))));
     lawful("it ended, and nothing came", &raised(&done(minutes(2))));
     lawful("refused for certain", &raised(&refused(Refusal::NoCapacity, Span::seconds(20))));
     let doubt = raised(&refused(Refusal::Unclear, Span::seconds(20)));
-    lawful("in doubt, and the capacity read later asks for no more", &doubt);
+    breaks(&[2], "in doubt", &doubt);
+    let learnt = raised(&done(Span::seconds(30))).set(|pool| pool.learnt = 1);
+    lawful("a plan has seen its end, and its machines, before", &learnt);
     let seen = |written: Span| {
         let pool = Pool::of(3, 2, 0).serving("abc", OLD).raise(1);
         let pool = pool.earlier(written, &accepted(written));

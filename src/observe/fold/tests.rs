@@ -72,8 +72,12 @@ fn ever_available_comes_after_min_ready_and_stays() {
     }
 }
 
+fn three_rows() -> Vec<Instance> {
+    (1..=3).map(|n| row(n, Condition::Ready)).collect()
+}
+
 #[test]
-fn one_absence_is_unknown_and_two_are_gone() {
+fn absence_is_unknown_until_two_minutes_of_listings_insist() {
     let rows = || vec![row(1, Condition::Ready), row(3, Condition::Ready)];
     let first = fold(three(Condition::Ready), &look(&listing(1_010, rows())));
     assert_eq!(first.machines[1].condition, Condition::Unknown);
@@ -84,7 +88,13 @@ fn one_absence_is_unknown_and_two_are_gone() {
     let again = fold(first.machines.clone(), &Look { fresh: false, ..look(&same_listing) });
     assert_eq!(again.machines[1].missed, 1, "the same listing counts once");
 
-    let second = fold(first.machines, &look(&listing(1_020, rows())));
+    let second = fold(first.machines, &look(&listing(1_020, rows()))).machines;
+    assert_eq!((second.len(), second[1].missed), (3, 2), "two old pictures in a row are no proof");
+    let shown = fold(second.clone(), &look(&listing(1_030, three_rows())));
+    let back = &shown.machines[1];
+    assert_eq!((back.condition, back.missed), (Condition::Ready, 0));
+    assert_eq!(back.since, three(Condition::Ready)[1].since, "our blindness is no news of it");
+    let second = fold(second, &look(&listing(1_131, rows())));
     assert_eq!(second.machines.len(), 2);
     assert_eq!(second.closed, [Key::new("AB-0002-cdef")]);
     assert_eq!(second.changes[0].what, Change::Closed(Closing::Vanished));

@@ -3,6 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::api::v1::wire::Shown;
+use crate::model::action::{Action, Class};
+use crate::model::budget::{Hold, HoldReason};
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::plan::{Input, MachineReport, Planned, Why};
@@ -48,7 +50,12 @@ impl Display for Say<'_> {
             | Why::NamedWaits
             | Why::SurplusWaits
             | Why::WaitsPicture
+            | Why::WaitsAlone
             | Why::Frozen => self.waits(f),
+            Why::DrainBlocked if self.machine.class != Class::Outdated => {
+                write!(f, "{} since {}; ", condition(self.seen), Shown(self.seen.since))?;
+                self.drain_blocked(f)
+            }
             Why::DrainBlocked
             | Why::UpdateFailed
             | Why::WaitsFloor
@@ -61,6 +68,7 @@ impl Display for Say<'_> {
             | Why::WaitsAdoption
             | Why::WaitsOnDelete
             | Why::WaitsLast
+            | Why::WaitsConfirmation
             | Why::WaitsRollout => {
                 write!(f, "{}; ", Outdated(self))?;
                 self.outdated_waits(f)
@@ -115,6 +123,11 @@ impl Say<'_> {
                 "{} since {since} on a revision that is not known, which is never taken for outdated",
                 condition(seen)
             ),
+            Why::NotSeen if seen.condition != Condition::Unknown => write!(
+                f,
+                "{} since {since}, together with many others; nothing is done before it lasts",
+                condition(seen)
+            ),
             Why::NotSeen => {
                 write!(f, "not seen since {since}; nothing is done to what cannot be seen")
             }
@@ -144,13 +157,19 @@ impl Say<'_> {
                 policy.deletion.deadline
             ),
             Why::RequestLost if self.machine.lifecycle == Lifecycle::InService => {
-                write!(f, "the request of {since} to remove it did not hold; it is back in service")
+                write!(
+                    f,
+                    "the request of {since} to remove it stands no more; it is back in service"
+                )
             }
             Why::RequestLost => {
                 write!(f, "the request of {since} to remove it did not hold; it is asked again")?;
                 self.at_next(f)
             }
-            Why::Updating => write!(f, "being updated in place since {since}"),
+            Why::Updating if seen.lifecycle == Lifecycle::Updating => {
+                write!(f, "being updated in place since {since}")
+            }
+            Why::Updating => write!(f, "draining since {since}, to be updated in place"),
             Why::CutOff => write!(f, "cut off from traffic and still running since {since}"),
             Why::Standby => write!(f, "on standby, deallocated, since {since}"),
             _ if seen.lifecycle == Lifecycle::Deleting => {
@@ -212,7 +231,7 @@ impl Say<'_> {
     /// Something is owed to it, and waits.
     fn waits(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (seen, repair) = (self.seen, &self.input.policy.repair);
-        let (numbers, resolved) = (&self.planned.report.numbers, &self.planned.report.resolved);
+        let numbers = &self.planned.report.numbers;
         match self.machine.why {
             Why::FailedInTurn => write!(
                 f,
@@ -234,9 +253,8 @@ impl Say<'_> {
             Why::NamedWaits => {
                 let request = seen.delete_request();
                 let (by, why) = request.map_or(("", ""), |asked| (&asked.by, &asked.why));
-                let (available, floor) = (numbers.available, resolved.floor);
-                write!(f, "asked for{}; waits: ", Who(by, why))?;
-                write!(f, "{available} available, {floor} needed")
+                write!(f, "asked for{}; ", Who(by, why))?;
+                self.floor_waits(f)
             }
             Why::SurplusWaits => write!(
                 f,
@@ -244,12 +262,17 @@ impl Say<'_> {
                 numbers.exist, numbers.desired
             ),
             Why::Frozen => f.write_str("left alone: the plan broke a law and the pool is frozen"),
-            _ => write!(
-                f,
-                "{} since {}; waits for a complete listing that is not too old",
-                condition(seen),
-                Shown(seen.since)
-            ),
+            why => {
+                let blind = |hold: &Hold| hold.reason == HoldReason::HealthBlind;
+                let waits = match why {
+                    Why::WaitsAlone => "a delete that goes on alone",
+                    _ if self.planned.report.holds.iter().any(blind) => {
+                        "more of the pool to be seen"
+                    }
+                    _ => "a complete and fresh listing",
+                };
+                write!(f, "{} since {}; waits for {waits}", condition(seen), Shown(seen.since))
+            }
         }
     }
 
@@ -262,9 +285,12 @@ impl Say<'_> {
             Why::UpdateFailed => {
                 f.write_str("its update in place did not bring it there, and is not tried again")
             }
-            Why::WaitsFloor => {
-                write!(f, "waits: {} available, {} needed", numbers.available, resolved.floor)
-            }
+            Why::WaitsFloor => self.floor_waits(f),
+            Why::WaitsConfirmation => write!(
+                f,
+                "waits: {} there, {} wanted, and nobody said that so many may leave",
+                numbers.exist, numbers.desired
+            ),
             Why::WaitsSurge => write!(
                 f,
                 "waits for a new machine to serve: {} of {} available, {} of at most {} there",
@@ -306,15 +332,37 @@ impl Say<'_> {
         }
     }
 
+    /// Not its turn yet, or the floor.
+    fn floor_waits(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (available, floor) =
+            (self.planned.report.numbers.available, self.planned.report.resolved.floor);
+        let leave = |action: &Action| match action {
+            Action::Drain { targets, .. }
+            | Action::Delete { targets, .. }
+            | Action::Reimage { targets, .. } => targets.len(),
+            _ => 0,
+        };
+        let leaving: usize = self.planned.actions.iter().map(leave).sum();
+        match leaving {
+            0 if available > floor => {
+                write!(f, "waits for another to serve: {available} available")
+            }
+            0 => write!(f, "waits: {available} available, {floor} needed"),
+            n => {
+                write!(f, "waits for its turn: {n} first, {available} available and {floor} needed")
+            }
+        }
+    }
+
     fn drain_blocked(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let key = self.seen.key();
-        f.write_str("its drain was blocked")?;
+        f.write_str("its drain or removal was refused")?;
         if let Some(blocked) = self.planned.state.blocked.iter().find(|b| b.key == key) {
             let code = blocked.code.as_deref().map_or("", |code| code);
             let (open, close) = if code.is_empty() { ("", "") } else { (" (", ")") };
             write!(f, " at {}{open}{code}{close}", Shown(blocked.at))?;
         }
-        f.write_str(", so it serves on; it is tried again")?;
+        f.write_str(", so it stays; it is tried again")?;
         self.at_next(f)
     }
 

@@ -1,0 +1,61 @@
+//! The holds on surplus that stays for now: each thing that keeps it, with its numbers.
+
+use crate::model::action::Because;
+use crate::model::budget::HoldReason;
+use crate::model::quantity::counted;
+
+use super::Desk;
+use super::explain;
+use super::journal::Journal;
+use super::reasons::{SOON, about};
+use super::remove::Removals;
+use super::rows::Row;
+
+/// More than are wanted, and those that are left may not be touched.
+pub(super) fn about_kept(desk: &mut Desk, removals: &Removals) {
+    let c = desk.count;
+    let leave = removals.picked.iter().filter(|(_, because)| *because == Because::Surplus).count();
+    if removals.over <= leave as i64 || c.exist <= c.desired {
+        return;
+    }
+    let desired = c.desired;
+    let kept = |row: &Row| row.is_untouchable() && row.group.exists() && !row.outdated;
+    let wanted = counted(desired as usize, "machine");
+    let say = |n| format!("{n} held or protected, and {wanted} wanted");
+    about(desk, HoldReason::Kept, kept, say, Some("release"));
+}
+
+/// Too many exist, and it is not a person's word or the brake that keeps them.
+pub(super) fn about_waiting(desk: &mut Desk, removals: &Removals, journal: &Journal) {
+    let (c, now) = (desk.count, desk.input.now);
+    let (capacity, soon) = (i64::from(desk.input.set.capacity), now.plus(SOON));
+    let there = format!("{} there, {} wanted", counted(c.exist as usize, "machine"), c.desired);
+    let uncounted = removals.uncounted;
+    if uncounted > 0 {
+        let say = format!(
+            "{there}, and the capacity is read as {capacity}: what it does not count does not leave as surplus"
+        );
+        let hold = desk.holds.add(HoldReason::CapacityLags, say);
+        hold.number("surplus", uncounted).number("capacity", capacity).again(soon);
+    }
+    let leave = removals.picked.iter().filter(|(_, because)| *because == Because::Surplus).count();
+    let over = removals.over - leave as i64;
+    if over <= 0 {
+        return;
+    }
+    let mut hold = |reason, because: &str, again| {
+        let hold = desk.holds.add(reason, format!("{there}; {because}"));
+        hold.number("surplus", over).number("capacity", capacity).again(again);
+    };
+    if journal.raise_not_landed {
+        hold(HoldReason::RaiseNotLanded, "none leaves before the last raise is read back", soon);
+    }
+    if let Some(at) = explain::foreign_settles(desk.input, &desk.memory) {
+        hold(HoldReason::SizeDoubted, "others moved the capacity just now, so none leaves yet", at);
+    }
+    let window = desk.input.policy.windows.at(now);
+    if window.denied {
+        let until = window.changes.unwrap_or(soon);
+        hold(HoldReason::Window, "none leaves inside a denied window", until);
+    }
+}

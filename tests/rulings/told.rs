@@ -1,0 +1,127 @@
+//! What people are told: holds and reasons that are true, once each.
+
+use poolkeeper::model::inventory::Native;
+use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
+use poolkeeper::model::plan::{AskVerb, Why};
+use poolkeeper::model::policy::{Method, Natives, Owner, Unconfirmed};
+use poolkeeper::model::time::Span;
+
+use super::kit::{NOW, Pool, Turn};
+
+fn count(turn: &Turn, code: &str) -> usize {
+    turn.holds().iter().filter(|held| **held == code).count()
+}
+
+#[test]
+fn on_a_cut_or_old_listing_nothing_is_said_of_decisions() {
+    let pool = Pool::new(6, "1", "1").old_ready(5).old_failed(1).named("o2", false);
+    for pool in [
+        pool.clone().set(|set| set.complete = false),
+        pool.clone().set(|set| set.read_at = NOW.minus(Span::minutes(5))),
+    ] {
+        let turn = pool.plan();
+        turn.does(None, &[]).is_silent_on("repairInTurn").is_silent_on("floor");
+        for id in ["o1", "o2", "o6"] {
+            assert_eq!(turn.report(id).why, Why::WaitsPicture, "{id}");
+        }
+    }
+    // Those that the cut listing lacks are named by the one hold there is.
+    let dark = pool.edit("o3", |m| m.condition = Condition::Unknown);
+    let turn = dark.set(|set| set.complete = false).plan();
+    assert_eq!(count(&turn, "listingIncomplete"), 1);
+    let hold = turn.hold("listingIncomplete").unwrap();
+    assert_eq!(hold.blockers, ["o3".into()]);
+    assert_eq!(hold.numbers, [("known", 6), ("unseen", 1)]);
+}
+
+#[test]
+fn where_too_many_are_dark_the_rest_wait_for_them() {
+    let pool = Pool::new(5, "1", "1").old_ready(4).old_failed(1);
+    let dark = |m: &mut Machine| m.condition = Condition::Unknown;
+    let turn = pool.edit("o1", dark).edit("o2", dark).edit("o3", dark).plan();
+    assert!(turn.deleted().is_empty());
+    turn.says("healthBlind").is_silent_on("repairInTurn");
+    assert_eq!(turn.report("o4").why, Why::WaitsPicture);
+    assert_eq!(turn.report("o5").why, Why::WaitsPicture);
+}
+
+#[test]
+fn surplus_that_the_capacity_does_not_count_is_named() {
+    // A read of the capacity that is minutes old.
+    let pool = Pool::new(5, "1", "0").settled().new_ready(8).capacity(4);
+    let turn = pool.clone().state(|s| s.desired.explained = 4).plan();
+    turn.does(None, &[]).says("capacityLags");
+    let hold = turn.hold("capacityLags").unwrap();
+    assert_eq!(hold.numbers, [("surplus", 3), ("capacity", 4)]);
+    assert!(hold.recheck <= NOW.plus(Span::minutes(1)));
+    // Where it counts them there is nothing to say.
+    let counted = pool.capacity(8).state(|s| s.desired.explained = 8);
+    assert_eq!(counted.plan().deleted().len(), 1);
+    counted.plan().is_silent_on("capacityLags");
+}
+
+#[test]
+fn surplus_waits_while_others_move_the_capacity_and_says_so() {
+    let pool = Pool::new(5, "1", "0").settled().new_ready(6);
+    let moved = pool.clone().state(|s| s.desired.others = vec![NOW.minus(Span::minutes(1))]);
+    let turn = moved.plan();
+    turn.does(None, &[]).says("sizeDoubted");
+    assert_eq!(turn.hold("sizeDoubted").unwrap().recheck, NOW.plus(Span::minutes(1)));
+    assert_eq!(pool.plan().deleted().len(), 1);
+}
+
+#[test]
+fn a_capacity_that_counts_the_deleted_has_a_reason_of_its_own() {
+    let pool =
+        Pool::new(4, "2", "0").old_ready(4).new_ready(1).delete_open(&["o1"], Span::seconds(20));
+    let turn = pool.lifecycle("o1", Lifecycle::Deleting, Span::seconds(20)).plan();
+    turn.does(None, &[]).says("leaving").says("capacityLags");
+    assert_eq!(count(&turn, "leaving"), 1);
+}
+
+#[test]
+fn approval_is_offered_for_an_unsafe_raise_only_where_it_helps() {
+    let pool = Pool::new(3, "1", "0").old_ready(3).set(|set| set.etag = None);
+    let verb = |pool: &Pool| pool.plan().hold("unsafeRaise").unwrap().verb;
+    let theirs = pool.clone().policy(|draft| draft.owner = Owner::ScaleSet);
+    assert_eq!(verb(&theirs), None);
+    let scaled = pool.clone().set(|set| set.natives = vec![Native::Autoscale]);
+    let scaled = scaled.policy(|d| d.natives = Natives::Warn);
+    assert_eq!(verb(&scaled), None);
+    let written = pool.state(|s| s.desired.others = vec![NOW.minus(Span::minutes(30))]);
+    assert_eq!(verb(&written), Some("approve"));
+    written.ask(AskVerb::Approve).plan().does(Some(4), &[]);
+}
+
+#[test]
+fn each_machine_is_told_what_is_true_of_it() {
+    // A failed one is repaired, whatever an operator names.
+    let pool = Pool::new(4, "1", "0").old_ready(2).old_failed(2);
+    let turn = pool.policy(|draft| draft.rollout.method = Method::OnDelete).plan();
+    assert_eq!(turn.report("o1").why, Why::WaitsOnDelete);
+    assert!(["o3", "o4"].iter().any(|id| turn.report(id).why == Why::FailedInTurn));
+    // A long drain is no delete that a person could write off.
+    let long = Pool::new(3, "1", "1").old_ready(3).nodes();
+    let turn = long.lifecycle("o1", Lifecycle::Draining, Span::hours(2)).plan();
+    assert_ne!(turn.report("o1").why, Why::StuckDelete);
+    turn.is_silent_on("stuckDelete");
+    // The cloud's own flag alone.
+    let flagged = |m: &mut Machine| m.evidence = Evidence::Advisory;
+    let turn = Pool::new(3, "1", "0").old_ready(3).each(flagged).first_sight().plan();
+    assert_eq!(turn.report("o1").why, Why::WaitsAdoption);
+    // More than any surge explains, and nobody said that they may leave.
+    let many = Pool::new(3, "1", "1").old_ready(6).state(|s| s.surplus_confirmed = false);
+    let turn = many.clone().plan();
+    turn.does(None, &[]).says("scaleDownUnconfirmed");
+    assert_eq!(turn.report("o1").why, Why::WaitsConfirmation);
+    let allowed = many.policy(|draft| draft.unconfirmed = Unconfirmed::Allow).plan();
+    assert_ne!(allowed.report("o1").why, Why::WaitsConfirmation);
+}
+
+#[test]
+fn an_ill_machine_is_looked_at_when_its_grace_ends() {
+    let pool = Pool::new(3, "1", "0").settled().new_ready(2).new_young(1);
+    let since = NOW.minus(Span::seconds(30));
+    let ill = pool.edit("n3", |m| (m.condition, m.since) = (Condition::Failed, since)).plan();
+    assert_eq!(ill.report("n3").next, Some(since.plus(Span::minutes(10))));
+}
