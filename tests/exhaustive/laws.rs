@@ -55,18 +55,29 @@ fn sum(state: &State, kinds: &[Kind]) -> i64 {
     kinds.iter().map(|kind| state.of(*kind)).sum()
 }
 
+/// What is above this is surplus while a rollout is open. In place one stands in where none may be missing.
+fn surplus_above(limits: &Limits) -> i64 {
+    let stands_in = limits.surge > 0 && (limits.unavailable == 0 || limits.desired == 1);
+    let above = if limits.in_place { i64::from(stands_in) } else { limits.surge };
+    limits.desired + above
+}
+
+/// On their way out, and on their way through an update, of which a drain is the first half in place.
+fn under_way(state: &State, limits: &Limits) -> (i64, i64) {
+    let stays = |kind: Kind| limits.in_place && matches!(kind, OldDraining | OldDrained);
+    let leaves = KINDS.iter().filter(|kind| is_leaving(**kind) && !stays(**kind));
+    let updating = KINDS.iter().filter(|kind| **kind == OldUpdating || stays(**kind));
+    let many = |kinds: &mut dyn Iterator<Item = &Kind>| kinds.map(|kind| state.of(*kind)).sum();
+    (many(&mut { leaves }), many(&mut { updating }))
+}
+
 pub fn broken(state: &State, limits: &Limits, turn: &Turn, paused: bool) -> Vec<&'static str> {
     let (floor, ceiling) =
         ((limits.desired - limits.unavailable).max(0), limits.desired + limits.surge);
-    // Above this is surplus while a rollout is open. In place one stands in where none may be missing.
-    let stands_in = limits.surge > 0 && (limits.unavailable == 0 || limits.desired == 1);
-    let bound = if limits.in_place { limits.desired + i64::from(stands_in) } else { ceiling };
+    let bound = surplus_above(limits);
     let available = sum(state, &AVAILABLE);
     let lost: i64 = AVAILABLE.iter().map(|kind| turn.of(*kind)).sum();
-    // In place the drain of an outdated one is the first half of its update, and it stays.
-    let stays = |kind: Kind| limits.in_place && matches!(kind, OldDraining | OldDrained);
-    let leaves = |kind: &&Kind| is_leaving(**kind) && !stays(**kind);
-    let leaving: i64 = KINDS.iter().filter(leaves).map(|kind| state.of(*kind)).sum();
+    let (leaving, updating) = under_way(state, limits);
     let deleting = sum(state, &[OldLeaving, NewLeaving]);
     let live = state.total() - if limits.count_deleting { 0 } else { deleting };
     let kept = sum(state, &KEPT);
@@ -74,11 +85,6 @@ pub fn broken(state: &State, limits: &Limits, turn: &Turn, paused: bool) -> Vec<
     let failed = sum(state, &[OldFailed, NewFailed]);
     let new = sum(state, &[NewYoung, NewReady, NewUnready, UnknownRevision]);
     let unready_gone = turn.of(OldUnready) + turn.of(NewUnready);
-    let updating: i64 = [OldUpdating, OldDraining, OldDrained]
-        .iter()
-        .filter(|kind| !leaves(kind))
-        .map(|kind| state.of(*kind))
-        .sum();
     let served = backlog - failed - updating - sum(state, &[OldYoung, NewYoung]);
     let touchable = [OldReady, OldUnready, OldYoung, OldNamed, NewNamed];
     let old_left: i64 = touchable.iter().map(|kind| state.of(*kind) - turn.of(*kind)).sum();

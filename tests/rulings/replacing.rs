@@ -4,7 +4,7 @@ use poolkeeper::model::action::Verb;
 use poolkeeper::model::journal::{Outcome, Refusal};
 use poolkeeper::model::machine::{Condition, Protection};
 use poolkeeper::model::plan::{RolloutPhase, Why};
-use poolkeeper::model::policy::{Checkpoint, Method, Order, Ramp};
+use poolkeeper::model::policy::{Checkpoint, Method, Order, Ramp, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
 
@@ -283,6 +283,25 @@ fn in_place_one_machine_more_stands_in_and_is_taken_back() {
     assert_eq!(done.plan().deleted().len(), 1);
     // With U to spend no buffer is made, and a lost machine is filled.
     method(Pool::new(3, "1", "1").old_ready(2)).plan().does(Some(3), &[]);
+}
+
+#[test]
+fn what_stood_in_goes_though_an_update_brought_nothing() {
+    // Two of three were updated, one came back as it was, and the rollout ends with that exception.
+    let pool = Pool::new(3, "1", "0").old_ready(1).new_ready(3);
+    let pool = pool.policy(|d| d.rollout.method = Method::Reimage);
+    let tried = pool.machine("o1").key();
+    let opened = pool.plan().planned.state;
+    let pool = pool.state(|state| {
+        *state = opened;
+        state.rollout.as_mut().unwrap().tried = vec![tried];
+    });
+    let pool = pool.policy(|d| d.unconfirmed = Unconfirmed::Allow);
+    let turn = pool.plan();
+    assert_eq!(turn.phase(), RolloutPhase::SucceededWithExceptions);
+    assert_eq!((turn.deleted().len(), turn.deleted().contains(&"o1")), (1, false));
+    let later = pool.after(&turn, Span::minutes(5));
+    assert_eq!(later.plan().deleted().len(), 1, "it does not stay for good");
 }
 
 #[test]

@@ -29,6 +29,7 @@ const ORDER: &[HoldReason] = &[
     // Nothing more can be created.
     HoldReason::NoCapacity,
     HoldReason::Quota,
+    HoldReason::SetLimit,
     HoldReason::Refused,
     HoldReason::UnsafeRaise,
     HoldReason::SizeDoubted,
