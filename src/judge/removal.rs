@@ -239,7 +239,8 @@ pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
 /// What we made to replace a machine is no surplus while that machine still serves.
 fn own_replacements(scene: &Scene, notes: &mut Notes) {
     let young = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.target.because == Because::Surplus
+        aim.verb != Verb::Restore
+            && aim.target.because == Because::Surplus
             && seen.is_some_and(|(_, look)| look.current && look.standing == Standing::Young)
     };
     let taken = scene.keys(young);

@@ -303,7 +303,8 @@ fn allowed(
     if !starts_from_truth(input, memory, journal, count, holds) {
         return 0;
     }
-    within_quota(input, pinned(input, memory, count, wish, holds).min(wish.ceiling_left), holds)
+    let most = wish.ceiling_left - count.stuck_in(input.set.capacity);
+    within_quota(input, pinned(input, memory, count, wish, holds).min(most), holds)
 }
 
 /// The number that would be raised is known, counts nobody on the way out, and is nobody else's.

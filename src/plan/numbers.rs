@@ -32,6 +32,8 @@ pub(super) struct Count {
     pub deleting: i64,
     /// Ghosts that are still listed.
     pub shades: i64,
+    /// Deletions past their deadline, of machines that are still listed.
+    pub stuck: i64,
     /// Listed and left out of `live`; the capacity may still hold their places.
     pub excused: i64,
     pub exist: i64,
@@ -68,8 +70,11 @@ impl Count {
             let gone = row.group == Group::Ghost && row.unlisted;
             let deleted = !all_count && row.is_being_deleted();
             let deleting = row.is_being_deleted() || row.shown_deleting;
-            // A deletion that does not end keeps nothing waiting.
+            // A deletion that does not end keeps nothing waiting, but its place may still be counted.
             let counts = !(row.written_off || row.overdue);
+            let stuck = row.overdue && !row.written_off && !row.unlisted;
+            let going = row.group == Group::Ghost || (row.group == Group::Leaving && deleting);
+            c.stuck += i64::from(stuck && going);
             c.deleting += i64::from(row.group == Group::Leaving && deleting && counts);
             c.shades += i64::from(row.group == Group::Ghost && !row.unlisted && counts);
             c.live += i64::from(!(gone || deleted || row.written_off));
@@ -122,6 +127,12 @@ impl Count {
     pub fn unlowered(&self, capacity: u32) -> i64 {
         let stay = self.exist + self.failed + self.gray + self.leaving - self.deleting;
         (i64::from(capacity) - stay).clamp(0, self.deleting + self.shades)
+    }
+
+    /// Deletions that do not end, whose places the capacity may still count: as many more may come of a raise.
+    pub fn stuck_in(&self, capacity: u32) -> i64 {
+        let all = self.exist + self.failed + self.gray + self.leaving;
+        (i64::from(capacity) - all + self.stuck).clamp(0, self.stuck)
     }
 
     pub const fn fill(&self) -> i64 {
