@@ -1,15 +1,13 @@
 //! How many to create, and everything that stands against it now.
 
-use crate::model::action::{Action, Verb};
+use crate::model::action::Action;
 use crate::model::budget::HoldReason;
 use crate::model::inventory::{Native, Orchestration};
-use crate::model::journal::{Entry, Outcome, Refusal, Refused};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{OnFailure, Owner};
 use crate::model::quantity::counted;
-use crate::model::rollout::{BackOff, PoolState, Stage};
-use crate::model::time::{Span, Time};
+use crate::model::rollout::{PoolState, Stage};
 
 use super::course::FAILED_IN_A_ROW;
 use super::desired;
@@ -19,20 +17,7 @@ use super::limit::{self, LIMIT};
 use super::model;
 use super::numbers::Count;
 use super::reasons::SOON;
-
-/// First and longest back-off of a refused raise, by kind.
-// No capacity comes back in tens of minutes; conflicts pass in seconds; quota and rights change when a person acts.
-const NO_CAPACITY: (Span, Span) = (Span::minutes(5), Span::minutes(60));
-const BRIEF: (Span, Span) = (Span::seconds(15), Span::minutes(5));
-const BY_PERSON: (Span, Span) = (Span::minutes(5), Span::minutes(30));
-
-/// For so long after one was ended by a newer request, a delete goes on alone.
-// 1 h: sets that pre-empt do so for every request; a try an hour finds out when that has changed.
-const ALONE_FOR: Span = Span::hours(1);
-
-/// Back-offs remembered.
-// 16: a region has three zones; each may be refused for a handful of reasons.
-const BACKOFFS: usize = 16;
+use super::refusals::{hold_refused, lets_deletes_end, refused};
 
 /// What a rollout, a repair or growth would like, before anything stands against it.
 #[derive(Debug, Clone, Copy)]
@@ -50,116 +35,6 @@ impl Wish {
     pub fn total(&self) -> i64 {
         self.fill.max(self.replace).min(self.ceiling_left).max(0)
     }
-}
-
-/// Learn what was refused since the last turn, and forget what was delivered.
-pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Count) {
-    let available = count.ready.max(0) as u32;
-    let mut raises: Vec<&Entry> =
-        input.open.iter().filter(|entry| entry.verb() == Verb::Raise).collect();
-    raises.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
-    learn_preemption(input, memory);
-    for entry in raises {
-        match entry.outcome() {
-            // Overtaken by a newer request, often our own delete: no word of the cloud against it.
-            Some((_, Outcome::Refused(refused))) if refused.refusal == Refusal::Preempted => {}
-            Some((at, Outcome::Refused(refused))) => {
-                let room = memory.backoff.len() < BACKOFFS;
-                let known = memory
-                    .backoff
-                    .iter_mut()
-                    .find(|b| b.refusal == refused.refusal && b.zone == refused.zone);
-                let (first, longest) = backoff_of(refused.refusal);
-                let told = |until: Time| match refused.retry_at {
-                    // Asked too often, and told when the next is answered: to wait any longer brings nothing.
-                    Some(told) if refused.refusal == Refusal::Throttled => told,
-                    told => told.map_or(until, |told| told.max(until)),
-                };
-                match known {
-                    Some(b) if b.at >= at => {}
-                    Some(b) => {
-                        b.times = b.times.saturating_add(1);
-                        let wait = first.times(1 << (b.times - 1).min(8)).min(longest);
-                        (b.at, b.until, b.available_then) = (at, told(at.plus(wait)), available);
-                        b.code.clone_from(&refused.code);
-                    }
-                    None if room => memory.backoff.push(BackOff {
-                        refusal: refused.refusal,
-                        zone: refused.zone.clone(),
-                        code: refused.code.clone(),
-                        times: 1,
-                        at,
-                        until: told(at.plus(first)),
-                        available_then: available,
-                    }),
-                    None => {}
-                }
-            }
-            Some((at, Outcome::Done)) => memory.backoff.retain(|b| b.at > at),
-            _ => {}
-        }
-    }
-}
-
-/// A delete that the cloud ended for a newer request may be taken back by it, and the same would happen again.
-fn learn_preemption(input: &Input, memory: &mut PoolState) {
-    let ended = |refused: &Refused| refused.refusal == Refusal::Preempted && refused.code.is_some();
-    for entry in input.open.iter().filter(|entry| entry.verb() == Verb::Delete) {
-        match entry.outcome() {
-            Some((at, Outcome::Refused(refused))) if ended(refused) => {
-                memory.preempted = memory.preempted.max(Some(at));
-            }
-            Some((at, Outcome::Mixed(each)))
-                if each.iter().any(|(_, refused)| refused.as_ref().is_some_and(ended)) =>
-            {
-                memory.preempted = memory.preempted.max(Some(at));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// A delete of ours goes on and is to be let alone: lately a newer request ended one.
-pub(super) fn lets_deletes_end(input: &Input, memory: &PoolState) -> bool {
-    let lately = memory.preempted.is_some_and(|at| input.now.since(at) < ALONE_FOR);
-    let goes_on = |entry: &Entry| {
-        let sent = entry.verb() == Verb::Delete && !entry.is_ended();
-        sent && input.now.since(entry.written) < input.policy.deletion.deadline
-    };
-    lately && input.open.iter().any(goes_on)
-}
-
-fn backoff_of(refusal: Refusal) -> (Span, Span) {
-    match refusal {
-        Refusal::NoCapacity => NO_CAPACITY,
-        Refusal::Quota | Refusal::Forbidden | Refusal::Invalid | Refusal::Gone => BY_PERSON,
-        Refusal::Throttled | Refusal::Conflict | Refusal::Preempted | Refusal::Unclear => BRIEF,
-    }
-}
-
-/// A raise that was refused lately and may not be tried again yet. A zone's refusal stands only where no other zone is left.
-pub(super) fn refused<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m BackOff> {
-    let waits = |b: &&BackOff| b.until > input.now;
-    if let Some(everywhere) = memory.backoff.iter().filter(waits).find(|b| b.zone.is_none()) {
-        return Some(everywhere);
-    }
-    let mut zoned = memory.backoff.iter().filter(waits);
-    let all = input
-        .set
-        .zones
-        .iter()
-        .all(|zone| memory.backoff.iter().filter(waits).any(|b| b.zone.as_ref() == Some(zone)));
-    zoned.next().filter(|_| all || input.set.zones.is_empty())
-}
-
-/// Whether surge cannot be had for now, so that U may be spent instead.
-pub(super) fn surge_refused(input: &Input, memory: &PoolState) -> bool {
-    refused(input, memory).is_some() || no_quota(input)
-}
-
-fn no_quota(input: &Input) -> bool {
-    let quota = input.facts.quota.as_ref();
-    quota.is_some_and(|quota| quota.cores_each > 0 && quota.cores_left < quota.cores_each)
 }
 
 /// Machines that the cloud might still bring because the capacity asks for more than lives and is on its way.
@@ -347,20 +222,6 @@ fn waits_for_deletes(input: &Input, memory: &PoolState, count: &Count, holds: &m
             .again(input.now.plus(SOON));
     }
     lags > 0
-}
-
-fn hold_refused(back_off: &BackOff, holds: &mut Holds) {
-    let reason = match back_off.refusal {
-        Refusal::NoCapacity => HoldReason::NoCapacity,
-        Refusal::Quota => HoldReason::Quota,
-        _ => HoldReason::Refused,
-    };
-    let place = back_off.zone.as_ref().map_or(String::new(), |zone| format!(" in zone {zone}"));
-    let code = back_off.code.as_deref().unwrap_or(back_off.refusal.name());
-    holds
-        .add(reason, format!("a raise was refused{place} ({code}); next try {}", back_off.until))
-        .number("times", i64::from(back_off.times))
-        .again(back_off.until);
 }
 
 /// A word helps only against what was written: who goes on writing must be stopped where that is.

@@ -7,9 +7,9 @@ use crate::model::quantity::counted;
 
 use super::Desk;
 use super::course::Barrier;
-use super::create;
 use super::holds::machines;
 use super::reasons::{SOON, about};
+use super::refusals;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
 use super::send::{Sent, restores};
@@ -148,7 +148,7 @@ pub(super) fn about_what_is_under_way(desk: &mut Desk, sent: &Sent) {
             .number("pending", c.pending)
             .again(soon);
     }
-    if create::lets_deletes_end(desk.input, &desk.memory) {
+    if refusals::lets_deletes_end(desk.input, &desk.memory) {
         desk.holds
             .add(
                 HoldReason::DeleteAlone,

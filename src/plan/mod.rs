@@ -19,6 +19,7 @@ mod numbers;
 mod opening;
 mod pick;
 mod reasons;
+mod refusals;
 mod remove;
 mod report;
 mod rows;
@@ -81,7 +82,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
         desk.memory.surplus_confirmed = desk.count.exist + desk.count.failed <= desk.count.desired;
     }
     desk.advance();
-    create::learn_refusals(input, &mut desk.memory, &desk.count);
+    refusals::learn_refusals(input, &mut desk.memory, &desk.count);
     let picture = desk.picture_is_good(&journal);
     desk.picture = picture;
     let removals = desk.choose_removals(&journal, first_sight);
@@ -315,7 +316,7 @@ impl Desk<'_, '_> {
             far: self.far,
             ready_outdated: self.ready_outdated_limit(),
             surplus: explain::surplus_limit(self.input, &self.memory, &self.count, journal, first),
-            surge_refused: create::surge_refused(self.input, &self.memory),
+            surge_refused: refusals::surge_refused(self.input, &self.memory),
             in_place: self.input.policy.rollout.method == Method::Reimage,
             buffer: self.buffer(),
         };
@@ -327,7 +328,7 @@ impl Desk<'_, '_> {
     fn stands(&self) -> Option<Why> {
         match () {
             () if !self.picture || self.is_blind() => Some(Why::WaitsPicture),
-            () if create::lets_deletes_end(self.input, &self.memory) => Some(Why::WaitsAlone),
+            () if refusals::lets_deletes_end(self.input, &self.memory) => Some(Why::WaitsAlone),
             () => None,
         }
     }

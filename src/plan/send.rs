@@ -8,8 +8,8 @@ use crate::model::quantity::counted;
 
 use super::Desk;
 use super::course::Closed;
-use super::create;
 use super::holds::machines;
+use super::refusals;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row, is};
 
@@ -60,7 +60,7 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent 
         for row in &removals.updated {
             update(desk, &mut batches, *row);
         }
-        let alone = create::lets_deletes_end(desk.input, &desk.memory);
+        let alone = refusals::lets_deletes_end(desk.input, &desk.memory);
         for at in 0..desk.rows.len() {
             go_on(desk, &mut batches, at, alone);
         }

@@ -72,20 +72,9 @@ impl Stage {
             // From a number that still counts what is being deleted, as many more are asked for.
             number.saturating_sub(sizes.active).max(from.saturating_sub(sizes.capacity))
         });
-        let asked = raise.map_or(0, |(from, to)| to.saturating_sub(from));
         let (hit, to) = (Vec::new(), raise.map(|(_, to)| to));
         let (at, entry) = (self.now(), order.entry.clone());
-        self.calls.push(Call {
-            at,
-            entry,
-            verb,
-            hit,
-            to,
-            lacking,
-            asked,
-            took: false,
-            born: Vec::new(),
-        });
+        self.calls.push(Call { at, entry, verb, hit, to, lacking, took: false, born: Vec::new() });
     }
 
     /// The answer, after the time it took; what it hit is known the moment it had its effect.

@@ -24,7 +24,6 @@ pub(super) struct Call {
     pub to: Option<u32>,
     pub lacking: u32,
     /// Machines that its entry asks for.
-    pub asked: u32,
     pub took: bool,
     /// Machines it brought into being.
     pub born: Vec<Key>,

@@ -19,4 +19,5 @@ mod sizes;
 mod told;
 mod turn;
 mod verbs;
+mod ways;
 mod world;
