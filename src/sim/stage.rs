@@ -23,7 +23,6 @@ pub(super) struct Call {
     pub hit: Vec<Key>,
     pub to: Option<u32>,
     pub lacking: u32,
-    /// Machines that its entry asks for.
     pub took: bool,
     /// Machines it brought into being.
     pub born: Vec<Key>,
