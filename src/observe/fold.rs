@@ -9,12 +9,13 @@ use crate::model::inventory::{Instance, Inventory};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, identity};
 use crate::model::time::{Span, Time};
 
-/// Complete listings that must lack a machine before its record is closed. Lists of the cloud lag and lose rows.
+/// Complete listings that must lack a machine that was going before its record is closed. Lists lag and lose rows.
 const ABSENT_IS_GONE: u8 = 2;
 
-/// And for so long.
-// 2 min: a list that lags shows the set as it was minutes ago, but eight of them in a row do not.
-const ABSENT_FOR: Span = Span::minutes(2);
+/// And one that nobody was seen to take away: by so many listings, and for so long.
+// 4 within 2 min: a list that lags shows the set as it was minutes ago, but not time after time.
+const LOST_IS_GONE: u8 = 4;
+const LOST_FOR: Span = Span::minutes(2);
 
 /// A machine of this age that serves has served before.
 // 2 h: creations that hang were seen to end after 40 to 90 minutes.
@@ -212,9 +213,14 @@ impl<'a> Work<'a> {
                 Lifecycle::Deleting => self.tombs.find(machine).is_some_and(|at| set.read_at > at),
                 _ => false,
             };
-            let unseen = machine.condition == Condition::Unknown
-                && self.look.now.since(machine.since) < ABSENT_FOR;
-            if deleted || (machine.missed >= ABSENT_IS_GONE && !unseen) {
+            let lost = machine.condition == Condition::Unknown;
+            let surely = if lost {
+                let long = self.look.now.since(machine.since) >= LOST_FOR;
+                machine.missed >= LOST_IS_GONE && long
+            } else {
+                machine.missed >= ABSENT_IS_GONE
+            };
+            if deleted || surely {
                 let how = if deleted { Closing::Deleted } else { Closing::Vanished };
                 self.tell(machine, Change::Closed(how));
                 return Fate::Gone;

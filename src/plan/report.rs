@@ -392,7 +392,7 @@ fn estimate(desk: &Desk, actions: &[Action]) -> Estimate {
 fn again(desk: &Desk, actions: &[Action]) -> Time {
     let now = desk.input.now;
     let c = &desk.count;
-    let under_way = c.pending + c.leaving + c.updating + c.ghosts + c.young > 0
+    let under_way = c.pending + c.leaving + c.updating + c.ghosts + c.young + c.unknown > 0
         || actions.iter().any(|action| action.verb() != Verb::Restore);
     let mut again = now.plus(if under_way { SOON } else { IDLE });
     let mut sooner = |at: Time| {

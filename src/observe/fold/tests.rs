@@ -94,7 +94,9 @@ fn absence_is_unknown_until_two_minutes_of_listings_insist() {
     let back = &shown.machines[1];
     assert_eq!((back.condition, back.missed), (Condition::Ready, 0));
     assert_eq!(back.since, three(Condition::Ready)[1].since, "our blindness is no news of it");
-    let second = fold(second, &look(&listing(1_131, rows())));
+    let third = fold(second, &look(&listing(1_131, rows()))).machines;
+    assert_eq!(third.len(), 3, "two minutes, and three listings");
+    let second = fold(third, &look(&listing(1_140, rows())));
     assert_eq!(second.machines.len(), 2);
     assert_eq!(second.closed, [Key::new("AB-0002-cdef")]);
     assert_eq!(second.changes[0].what, Change::Closed(Closing::Vanished));
