@@ -102,7 +102,9 @@ fn may_serve(machine: &Machine, look: &Look) -> bool {
     let dead = failed || machine.condition == Condition::Stopped;
     let accepted = look.removed() == Some(Because::NamedNow)
         && machine.delete_request().is_some_and(|request| request.now);
-    machine.node.is_some() && !(dead || accepted)
+    // What the cloud takes away already can be drained no more.
+    let goes = machine.condition == Condition::Deleting;
+    machine.node.is_some() && !(dead || accepted || goes)
 }
 
 /// Law 4. No machine is deleted twice, or named twice in one plan; a doubt is settled by a look before the next write.

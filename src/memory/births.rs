@@ -1,9 +1,9 @@
 //! Which machines were born of which raise, and which ended entries a plan needs to see no more.
 
-use crate::model::action::Action;
+use crate::model::action::{Action, Target};
 use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Outcome, Refusal};
-use crate::model::machine::Machine;
+use crate::model::machine::{Lifecycle, Machine};
 use crate::model::time::{Span, Time};
 
 /// After the end of a raise, a complete listing begun this much later that lacks its machines means that none come.
@@ -53,14 +53,31 @@ pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> V
     let last_waiting = open.iter().zip(&waits).filter(|(_, waits)| **waits);
     let last_waiting = last_waiting.map(|(entry, _)| entry.written).max();
     let is_finished = |entry: &Entry, waits: bool| {
-        let settled = match entry.action {
+        let settled = match &entry.action {
             Action::Raise { .. } => !waits && last_waiting.is_none_or(|last| last <= entry.written),
+            Action::Delete { targets, .. } => !is_asked_again(entry, targets, open, machines),
             _ => true,
         };
         settled && entry.is_ended()
     };
     let finished = open.iter().zip(waits).filter(|(entry, waits)| is_finished(entry, *waits));
     finished.map(|(entry, _)| entry).collect()
+}
+
+/// A delete that was refused for now: why it was asked is needed until it is asked again, or its machines are back.
+fn is_asked_again(entry: &Entry, targets: &[Target], open: &[Entry], machines: &[Machine]) -> bool {
+    let refused = |target: &&Target| {
+        let how = entry.outcome_for(&target.key());
+        how.is_some_and(|how| how.is_err_and(|refused| refused.refusal != Refusal::Gone))
+    };
+    let later = |target: &Target| {
+        let mut others = open.iter().filter(|other| other.written > entry.written);
+        others.any(|other| other.action.targets().iter().any(|t| t.key() == target.key()))
+    };
+    targets.iter().filter(refused).any(|target| {
+        let waits = |m: &Machine| m.lifecycle == Lifecycle::Deleting && target.is(m);
+        machines.iter().any(waits) && !later(target)
+    })
 }
 
 /// A raise whose machines may still come.

@@ -308,8 +308,8 @@ pub struct PoolState {
     pub scheduled: Option<Time>,
     pub blocked: Vec<Blocked>,
     pub backoff: Vec<BackOff>,
-    /// A delete of ours was last ended by a newer request: for a while each one goes on alone.
-    pub preempted: Option<Time>,
+    /// A request of ours was ended by a newer one, or refused beside another: until then each goes on alone.
+    pub alone_until: Option<Time>,
     /// Machines whose delete succeeded: rows that still show them are ghosts.
     pub tombs: Vec<(Key, Time)>,
     /// Machines that had served and failed, within the repair window.

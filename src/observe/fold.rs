@@ -165,10 +165,10 @@ impl<'a> Work<'a> {
     /// True: the record changed.
     fn seen(&mut self, machine: &mut Machine, row: &Instance) -> bool {
         let mut touched = std::mem::take(&mut machine.missed) > 0;
-        // A record in service can have no tomb: deleting is the only way to one.
-        if machine.lifecycle == Lifecycle::Deleting
-            && let Some(died) = self.tombs.find(machine)
-        {
+        // What is in service and was never seen to go can have no tomb.
+        let going =
+            machine.lifecycle == Lifecycle::Deleting || machine.condition == Condition::Deleting;
+        if going && let Some(died) = self.tombs.find(machine) {
             if machine.condition != Condition::Deleting {
                 self.turn_to(machine, Condition::Deleting, died);
                 touched = true;

@@ -17,7 +17,7 @@ use super::limit::{self, LIMIT};
 use super::model;
 use super::numbers::Count;
 use super::reasons::SOON;
-use super::refusals::{hold_refused, lets_deletes_end, refused};
+use super::refusals::{hold_refused, lets_others_end, refused};
 
 /// What a rollout, a repair or growth would like, before anything stands against it.
 #[derive(Debug, Clone, Copy)]
@@ -207,7 +207,7 @@ fn starts_from_truth(
 /// Deletes that a raise would undo.
 fn waits_for_deletes(input: &Input, memory: &PoolState, count: &Count, holds: &mut Holds) -> bool {
     // The hold that says so is there whether anything is wished for or not.
-    if lets_deletes_end(input, memory) {
+    if lets_others_end(input, memory) {
         return true;
     }
     let lags = count.unlowered(input.set.capacity);

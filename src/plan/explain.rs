@@ -114,7 +114,8 @@ pub(super) fn remember(
     let picked = removals.picked.iter().filter(|(_, because)| *because == Because::Surplus);
     // Asked again after a refusal: it is only now that it goes.
     let again = sent.moved.iter().map(|(row, ..)| &rows[*row]).filter(|row| {
-        matches!(row.doing, Doing::AskAgain(_)) && row.because == Some(Because::Surplus)
+        let asked = matches!(row.doing, Doing::AskAgain(_) | Doing::CloudDeletes);
+        asked && row.because == Some(Because::Surplus)
     });
     let surplus = picked.count() + again.count();
     if surplus > 0 {

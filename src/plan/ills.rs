@@ -148,11 +148,11 @@ pub(super) fn about_what_is_under_way(desk: &mut Desk, sent: &Sent) {
             .number("pending", c.pending)
             .again(soon);
     }
-    if refusals::lets_deletes_end(desk.input, &desk.memory) {
+    if refusals::lets_others_end(desk.input, &desk.memory) {
         desk.holds
             .add(
                 HoldReason::DeleteAlone,
-                "a delete goes on, and the cloud lately ended one for a newer request; it goes on alone",
+                "a request goes on alone: beside another, the cloud lately refused one or ended it",
             )
             .number("leaving", c.leaving)
             .again(soon);

@@ -328,7 +328,7 @@ impl Desk<'_, '_> {
     fn stands(&self) -> Option<Why> {
         match () {
             () if !self.picture || self.is_blind() => Some(Why::WaitsPicture),
-            () if refusals::lets_deletes_end(self.input, &self.memory) => Some(Why::WaitsAlone),
+            () if refusals::lets_others_end(self.input, &self.memory) => Some(Why::WaitsAlone),
             () => None,
         }
     }

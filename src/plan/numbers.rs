@@ -69,7 +69,7 @@ impl Count {
             *c.group(row.group) += 1;
             let gone = row.group == Group::Ghost && row.unlisted;
             let deleted = !all_count && row.is_being_deleted();
-            let deleting = row.is_being_deleted() || row.shown_deleting;
+            let deleting = row.is_being_deleted() || row.shown_deleting || row.perhaps_deleted;
             // A deletion that does not end keeps nothing waiting, but its place may still be counted.
             let counts = !(row.written_off || row.overdue);
             let stuck = row.overdue && !row.written_off && !row.unlisted;

@@ -1,7 +1,7 @@
 //! When a rollout is opened, and why. What is opened is moved on by `course`.
 
 use crate::model::ids::Revision;
-use crate::model::machine::{Evidence, Machine};
+use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{Adopt, Method};
 use crate::model::revision::differs;
@@ -42,7 +42,8 @@ fn over_age(input: &Input, memory: &PoolState, wanted: &Revision) -> Option<Time
     if aborted_age(memory) && memory.hot_loop_released.as_ref() != Some(wanted) {
         return None;
     }
-    let over = input.machines.iter().any(|m| !is_left_alone(m) && input.now.since(m.imaged) > age);
+    let old = |m: &Machine| input.now.since(m.imaged) > age;
+    let over = input.machines.iter().any(|m| !is_left_alone(m) && !goes(m) && old(m));
     over.then(|| input.now.minus(age).plus(Span::from_millis(age.millis() / 10)))
 }
 
@@ -57,10 +58,16 @@ fn is_left_alone(machine: &Machine) -> bool {
     machine.is_kept_by_people() || machine.revision.is_none()
 }
 
+/// It leaves whatever is rolled out, however long that takes.
+fn goes(machine: &Machine) -> bool {
+    machine.condition == Condition::Deleting || machine.lifecycle == Lifecycle::Deleting
+}
+
 /// Why a rollout would be opened now.
 fn cause(input: &Input, memory: &mut PoolState, wanted: &Revision) -> Option<Cause> {
     let by_revision = Reference { imaged_before: None, ..refer_to(memory, wanted.clone()) };
-    let mut off = input.machines.iter().filter(|m| by_revision.outdates(m)).peekable();
+    let stays = || input.machines.iter().filter(|m| !goes(m));
+    let mut off = stays().filter(|m| by_revision.outdates(m)).peekable();
     let any_off = off.peek().is_some();
     // Once ended with exceptions, it is not opened again for the exceptions alone.
     let ended = memory.last.as_ref().is_some_and(|last| last.to == *wanted);
@@ -70,7 +77,7 @@ fn cause(input: &Input, memory: &mut PoolState, wanted: &Revision) -> Option<Cau
         return Some(if back { Cause::Rollback } else { Cause::Revision });
     }
     // What a person or a schedule asks for is no loop.
-    let to_refresh = |before: Time| input.machines.iter().any(|m| m.imaged < before);
+    let to_refresh = |before: Time| stays().any(|m| m.imaged < before);
     if memory.refresh_before.is_some_and(to_refresh) {
         return Some(Cause::Refresh);
     }

@@ -3,12 +3,14 @@
 use crate::model::action::Verb;
 use crate::model::budget::HoldReason;
 use crate::model::journal::{Entry, Outcome, Refusal, Refused};
+use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::rollout::{BackOff, PoolState};
 use crate::model::time::{Span, Time};
 
 use super::holds::Holds;
 use super::numbers::Count;
+use super::rows::is;
 
 /// First and longest back-off of a refused raise, by kind.
 // No capacity comes back in tens of minutes; conflicts pass in seconds; quota and rights change when a person acts.
@@ -16,9 +18,17 @@ const NO_CAPACITY: (Span, Span) = (Span::minutes(5), Span::minutes(60));
 const BRIEF: (Span, Span) = (Span::seconds(15), Span::minutes(5));
 const BY_PERSON: (Span, Span) = (Span::minutes(5), Span::minutes(30));
 
-/// For so long after one was ended by a newer request, a delete goes on alone.
-// 1 h: sets that pre-empt do so for every request; a try an hour finds out when that has changed.
-const ALONE_FOR: Span = Span::hours(1);
+/// For so long after one was ended by a newer request, a request that takes machines out goes on alone.
+// A day: sets that pre-empt do so for every request, and each try costs a delete that has to begin anew.
+const ALONE_FOR: Span = Span::hours(24);
+
+/// And after one was refused beside another of ours.
+// 15 min: it may have been chance, and costs nobody a machine that was asked.
+const ALONE_AFTER_CONFLICT: Span = Span::minutes(15);
+
+/// No request is let alone for longer.
+// 2 h: deletes that end at all were seen to end within that time.
+const LONGEST_ALONE: Span = Span::hours(2);
 
 /// Back-offs remembered.
 // 16: a region has three zones; each may be refused for a handful of reasons.
@@ -30,7 +40,7 @@ pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Coun
     let mut raises: Vec<&Entry> =
         input.open.iter().filter(|entry| entry.verb() == Verb::Raise).collect();
     raises.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
-    learn_preemption(input, memory);
+    learn_to_wait(input, memory);
     for entry in raises {
         match entry.outcome() {
             // Overtaken by a newer request, often our own delete: no word of the cloud against it.
@@ -73,31 +83,65 @@ pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Coun
     }
 }
 
-/// A delete that the cloud ended for a newer request may be taken back by it, and the same would happen again.
-fn learn_preemption(input: &Input, memory: &mut PoolState) {
-    let ended = |refused: &Refused| refused.refusal == Refusal::Preempted && refused.code.is_some();
-    for entry in input.open.iter().filter(|entry| entry.verb() == Verb::Delete) {
-        match entry.outcome() {
-            Some((at, Outcome::Refused(refused))) if ended(refused) => {
-                memory.preempted = memory.preempted.max(Some(at));
+/// A delete that the cloud ended for a newer request may be taken back by it, and one that it refused beside another of
+/// ours drained its machine for nothing; the same would happen again.
+fn learn_to_wait(input: &Input, memory: &mut PoolState) {
+    for entry in input.open.iter().filter(|entry| takes_out(entry.verb())) {
+        let Some((at, outcome)) = entry.outcome() else { continue };
+        let refused = |of: &dyn Fn(&Refused) -> bool| match outcome {
+            Outcome::Refused(refused) => of(refused),
+            Outcome::Mixed(each) => {
+                each.iter().any(|(_, refused)| refused.as_ref().is_some_and(of))
             }
-            Some((at, Outcome::Mixed(each)))
-                if each.iter().any(|(_, refused)| refused.as_ref().is_some_and(ended)) =>
-            {
-                memory.preempted = memory.preempted.max(Some(at));
+            _ => false,
+        };
+        let ended =
+            refused(&|refused| refused.refusal == Refusal::Preempted && refused.code.is_some());
+        let conflict = entry.accepted().is_none()
+            && refused(&|refused| refused.refusal == Refusal::Conflict)
+            && input.open.iter().any(|other| went_on(other, entry.written));
+        let wait = match () {
+            () if ended && entry.verb() == Verb::Delete => ALONE_FOR,
+            // Tried again beside another, and refused again: this set does so for every request.
+            () if conflict && memory.alone_until.is_some_and(|until| lately_ended(until, at)) => {
+                ALONE_FOR
             }
-            _ => {}
-        }
+            () if conflict => ALONE_AFTER_CONFLICT,
+            () => continue,
+        };
+        memory.alone_until = memory.alone_until.max(Some(at.plus(wait)));
     }
 }
 
-/// A delete of ours goes on and is to be let alone: lately a newer request ended one.
-pub(super) fn lets_deletes_end(input: &Input, memory: &PoolState) -> bool {
-    let lately = memory.preempted.is_some_and(|at| input.now.since(at) < ALONE_FOR);
-    let goes_on = |entry: &Entry| {
-        let sent = entry.verb() == Verb::Delete && !entry.is_ended();
-        sent && input.now.since(entry.written) < input.policy.deletion.deadline
+fn lately_ended(until: Time, at: Time) -> bool {
+    until <= at && at.since(until) < Span::hours(1)
+}
+
+const fn takes_out(verb: Verb) -> bool {
+    matches!(verb, Verb::Delete | Verb::Reimage)
+}
+
+/// It was under way when that was asked.
+fn went_on(other: &Entry, asked: Time) -> bool {
+    takes_out(other.verb())
+        && other.written < asked
+        && other.outcome().is_none_or(|(ended, _)| ended >= asked)
+}
+
+/// A request of ours goes on and is to be let alone.
+pub(super) fn lets_others_end(input: &Input, memory: &PoolState) -> bool {
+    let still_goes = |entry: &Entry| {
+        let of = |m: &Machine| entry.action.targets().iter().any(|target| target.is(m));
+        let counted = |m: &&Machine| !memory.written_off.iter().any(|key| is(key, m));
+        let mut going = input.machines.iter().filter(|m| m.condition == Condition::Deleting);
+        going.any(|m| of(m) && counted(&m))
     };
+    let goes_on = |entry: &Entry| {
+        let sent = takes_out(entry.verb()) && input.now.since(entry.written) < LONGEST_ALONE;
+        // Past its deadline it may only be slow.
+        sent && (!entry.is_ended() || (entry.verb() == Verb::Delete && still_goes(entry)))
+    };
+    let lately = memory.alone_until.is_some_and(|until| input.now < until);
     lately && input.open.iter().any(goes_on)
 }
 

@@ -155,7 +155,7 @@ pub(super) fn remove(
 }
 
 const fn movable(row: &Row) -> bool {
-    !row.is_untouchable() && !row.waiting
+    !(row.is_untouchable() || row.waiting || row.returning)
 }
 
 /// It had served: should too many look so at once, it is not believed.

@@ -194,6 +194,9 @@ fn why_there(desk: &Desk, row: &Row) -> Why {
     if row.waiting {
         return Why::DrainBlocked;
     }
+    if row.returning {
+        return Why::Restored;
+    }
     let record = row.machine(desk.input);
     match row.group {
         Group::Failed if desk.repair_stopped => Why::FailedBreaker,

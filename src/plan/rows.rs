@@ -91,6 +91,8 @@ pub(super) struct Row {
     pub outdated: bool,
     pub named: bool,
     pub now: bool,
+    /// When it was last asked to go.
+    pub asked: Time,
     /// Its drain or delete was refused: not tried before its back-off ends.
     pub waiting: bool,
     /// Leaving for longer than the deadline.
@@ -100,6 +102,10 @@ pub(super) struct Row {
     pub unlisted: bool,
     /// The cloud itself shows it as going.
     pub shown_deleting: bool,
+    /// A delete that was not answered, and is not to be seen: it may go on all the same.
+    pub perhaps_deleted: bool,
+    /// It is being taken back into service: nothing else is asked of it before that ends.
+    pub returning: bool,
 }
 
 impl Row {
@@ -156,11 +162,14 @@ pub(super) fn classify(
             outdated: false,
             named: false,
             now: false,
+            asked: machine.lifecycle_since,
             waiting: false,
             overdue: false,
             written_off: memory.written_off.iter().any(|key| is(key, machine)),
             unlisted: machine.missed > 0,
             shown_deleting: machine.condition == Condition::Deleting,
+            perhaps_deleted: false,
+            returning: false,
         };
         follow_entries(input, (journal, &tombs), memory, machine, &mut row);
         // Taken back by an earlier plan, which could not use its look: the entry is shown once more.
@@ -274,6 +283,8 @@ fn follow_entries(
     if let Some(last) = touches.last() {
         row.because = Some(last.target.because);
         row.doing = doing_of(input, memory, machine, last);
+        row.perhaps_deleted = is_unanswered(last);
+        row.returning = last.verb == Verb::Restore && last.ended.is_none();
         if row.doing == Doing::Nothing && last.verb == Verb::Delete {
             row.group = Group::Ghost;
         }
@@ -296,8 +307,10 @@ fn follow_entries(
         }
         _ => row.group = Group::Leaving,
     }
-    let began = touches.last().map_or(machine.lifecycle_since, |touch| touch.entry.written);
-    let began = if row.doing == Doing::CloudDeletes { machine.since } else { began };
+    if let Some(last) = touches.last() {
+        row.asked = last.entry.written;
+    }
+    let began = if row.doing == Doing::CloudDeletes { machine.since } else { row.asked };
     row.overdue = input.now.since(began) >= input.policy.deletion.deadline;
 }
 
@@ -355,6 +368,12 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
         (Verb::Reimage, Ok(())) if machine.lifecycle == Lifecycle::Updating => Doing::Lost,
         _ => Doing::Nothing,
     }
+}
+
+/// A listing told that it left no trace, and no answer of the cloud that it did not happen.
+fn is_unanswered(touch: &Touch) -> bool {
+    let Some((_, Err(refused))) = &touch.ended else { return false };
+    touch.verb == Verb::Delete && refused.refusal == Refusal::Preempted && refused.code.is_none()
 }
 
 fn doing_without_entry(machine: &Machine) -> Doing {

@@ -60,7 +60,7 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent 
         for row in &removals.updated {
             update(desk, &mut batches, *row);
         }
-        let alone = refusals::lets_deletes_end(desk.input, &desk.memory);
+        let alone = refusals::lets_others_end(desk.input, &desk.memory);
         for at in 0..desk.rows.len() {
             go_on(desk, &mut batches, at, alone);
         }
@@ -168,12 +168,16 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize, alone: bool) {
     if row.doing == Doing::TakeBack {
         return take_back(desk, batches, at);
     }
-    // It is another than it was when it was asked to go: whatever was drained from it may be back.
-    let woke = machine.needs_drain() && machine.since > machine.lifecycle_since;
-    let stands = |because: &Because| !woke || *because == Because::Failed;
-    let Some(because) = wanted.filter(stands) else { return take_back(desk, batches, at) };
-    // Another delete goes on and is let alone.
+    let Some(because) = wanted else { return take_back(desk, batches, at) };
+    // Another request goes on and is let alone.
     if alone {
+        return;
+    }
+    // It is another than it was when it was asked to go: whatever was drained from it may be back.
+    let woke = machine.needs_drain() && machine.since > row.asked;
+    if woke && because != Because::Failed {
+        put(desk, &mut batches.drain, at, because);
+        batches.moved.push((at, Lifecycle::Draining, Why::Draining));
         return;
     }
     let in_place = desk.input.policy.rollout.method == Method::Reimage;

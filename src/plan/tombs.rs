@@ -4,7 +4,7 @@
 use crate::model::action::Verb;
 use crate::model::ids::Key;
 use crate::model::journal::Refusal;
-use crate::model::machine::Machine;
+use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
@@ -49,8 +49,20 @@ impl Tombs {
                 }
             }
         }
+        self.bury_vanished(input, memory);
         memory.tombs.sort();
         memory.tombs.dedup_by(|a, b| a.0 == b.0);
+    }
+
+    /// Machines that were seen on their way out and are not listed any more, however the request ended: an old listing
+    /// that shows them once more is no sign of life.
+    fn bury_vanished(&self, input: &Input, memory: &mut PoolState) {
+        let going = |m: &&Machine| m.condition == Condition::Deleting && m.missed > 0;
+        for machine in input.machines.iter().filter(going) {
+            if self.find(machine).is_none() {
+                memory.tombs.push((machine.key(), input.now));
+            }
+        }
     }
 
     /// When its delete ended, if it did.

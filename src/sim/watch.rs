@@ -182,7 +182,7 @@ impl Stage {
             let listed = shown.find(brief.vm);
             // A delete that came to nothing since is no doing of ours.
             let leaving = listed.as_ref().is_some_and(|row| row.leaving);
-            let extra = listed.is_none() && extras > 0;
+            let extra = listed.is_none() && !brief.deleting && extras > 0;
             extras -= u32::from(extra);
             let hidden = || listed.is_none() && self.is_hidden(brief.vm, brief.created);
             // Taken away by the cloud before anybody saw it.

@@ -45,7 +45,7 @@ pub(super) const fn becomes(why: Why) -> &'static str {
         Why::WaitsLast => "it is replaced as soon as another machine is available",
         Why::WaitsRollout => "it is replaced when a rollout is open",
         Why::WaitsPicture => "it is decided with the next complete and fresh listing",
-        Why::WaitsAlone => "it is decided when that delete has ended",
+        Why::WaitsAlone => "it is decided when that request has ended",
         Why::WaitsConfirmation => "it is replaced when somebody said that surplus may leave",
         Why::SurplusWaits => {
             "it leaves when the fall of the size is confirmed, or the brake allows"

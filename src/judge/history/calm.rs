@@ -28,7 +28,7 @@ const QUIET_AFTER: u32 = 100;
 const LONGEST_BACK_OFF: Span = Span::hours(6);
 
 /// The pool as counts: two turns that look like this are the same place.
-type Place = (Tally, [i64; 7], Option<Time>, Option<Time>);
+type Place = (Tally, [i64; 8], Option<Time>, Option<Time>);
 
 /// Law 7.
 #[derive(Debug, Default)]
@@ -128,8 +128,11 @@ fn place(scene: &Scene) -> Place {
         each * i64::try_from(action.targets().len().max(1)).unwrap_or(1)
     };
     let open = case.journal.iter().filter(|entry| !entry.is_ended()).map(|entry| &entry.action);
+    // One that the cloud takes away is further than one that waits for it.
+    let goes = case.machines.iter().filter(|m| m.condition == Condition::Deleting).count();
     let counts = [
         scene.desired,
+        i64::try_from(goes).unwrap_or(i64::MAX),
         i64::from(case.set.capacity),
         scene.pending,
         going,

@@ -265,7 +265,7 @@ impl Say<'_> {
             why => {
                 let blind = |hold: &Hold| hold.reason == HoldReason::HealthBlind;
                 let waits = match why {
-                    Why::WaitsAlone => "a delete that goes on alone",
+                    Why::WaitsAlone => "a request that goes on alone",
                     _ if self.planned.report.holds.iter().any(blind) => {
                         "more of the pool to be seen"
                     }

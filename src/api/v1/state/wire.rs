@@ -226,7 +226,7 @@ keys! {
             scheduled: Option<Time>,
             blocked: Vec<Blocked>,
             backoff: Vec<BackOff>,
-            preempted: Option<Time>,
+            alone_until: Option<Time>,
             tombs: Vec<(Key, Time)>,
             casualties: Vec<(Key, Time)>,
             breaker_released: Option<Time>,
