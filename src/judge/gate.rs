@@ -40,6 +40,7 @@ pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
     if open(scene) {
         return;
     }
+    let denied = scene.case.policy.windows.at(scene.at).denied;
     let outside = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         aim.verb != Verb::Restore
             && seen.is_some_and(|(machine, look)| {
@@ -48,8 +49,8 @@ pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
                     (Hit::Updated, _) | (_, Because::Outdated) => false,
                     (_, Because::Failed) => look.standing == Standing::Failed,
                     (_, Because::Named | Because::NamedNow) => machine.delete_request().is_some(),
-                    // How many: see below, whatever the gate.
-                    (_, Because::Surplus) => true,
+                    // How many: see below, whatever the gate; none while work is denied.
+                    (_, Because::Surplus) => !denied,
                 };
                 !on_its_way && !allowed
             })

@@ -3,7 +3,8 @@
 
 use super::cluster::ClusterSpec;
 use super::disk::Cut;
-use super::scenario::{NEW_IMAGE, OLD_IMAGE, START, Scenario, draft};
+use super::limits;
+use super::scenario::{Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, draft};
 use super::stage::Adapter;
 use super::upsets;
 use crate::ambient::Dice;
@@ -36,6 +37,8 @@ pub fn drawn(seed: u64) -> Scenario {
         cluster: cluster(&mut dice.branch("cluster")),
         faults: upsets::faults(&mut dice.branch("faults")),
         calm_after,
+        meter: Meter::Nobody,
+        quota_after: None,
         deeds: Vec::new(),
         wishes: Vec::new(),
         operator: dice.branch("operator").chance(0.85),
@@ -46,9 +49,11 @@ pub fn drawn(seed: u64) -> Scenario {
         // Where the cloud brings no image in place, that method has nothing to do.
         scenario.settings.switches.upgrade_swaps_disk = true;
     }
+    limits::windows(&mut scenario, &mut dice.branch("windows"));
     upsets::change_model(&mut scenario, &mut dice.branch("model"), owns_image);
     upsets::deeds(&mut scenario, &mut dice.branch("deeds"));
     upsets::wishes(&mut scenario, &mut dice.branch("wishes"));
+    limits::quota(&mut scenario, &mut dice.branch("quota"));
     scenario
 }
 

@@ -43,6 +43,15 @@ impl Run<'_> {
                 self.policy = with_image(&self.policy, &image);
                 format!("the pool file says image {image}")
             }
+            Wish::Windows(windows) => {
+                self.policy = changed(&self.policy, |draft| draft.windows = windows);
+                "the pool file says other windows".to_owned()
+            }
+            Wish::Meter(meter) => {
+                let told = format!("cores left are told by {meter:?}");
+                self.house.facts.meter(meter);
+                told
+            }
             Wish::Gate(verdict) => {
                 self.house.facts.turn_gate(verdict);
                 format!("the gates say {}", verdict.name())

@@ -3,12 +3,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::Disk;
+use super::scenario::{Meter, Scenario};
 use super::stage::Shared;
 use super::watch::Watching;
 use crate::ambient::Clock;
 use crate::model::ids::PoolName;
-use crate::model::plan::{Facts, Follow, Gate, Verdict};
-use crate::model::policy::{Image, Policy};
+use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict};
+use crate::model::policy::Image;
+use crate::model::time::Time;
 use crate::observe::ReadFacts;
 use crate::reconcile::World;
 
@@ -58,7 +60,7 @@ impl World for House {
     }
 }
 
-/// What gates and galleries say.
+/// What gates, galleries and the subscription's quota say.
 #[derive(Debug)]
 pub(super) struct Measured {
     stage: Shared,
@@ -70,10 +72,14 @@ struct State {
     gates: Vec<Box<str>>,
     verdict: Verdict,
     follow: Option<Box<str>>,
+    meter: Meter,
+    /// What the meter showed, and when it was read.
+    read: Option<(Time, Option<u32>)>,
 }
 
 impl Measured {
-    pub fn new(stage: Shared, policy: &Policy) -> Self {
+    pub fn new(stage: Shared, scenario: &Scenario) -> Self {
+        let policy = &scenario.policy;
         let mut gates: Vec<Box<str>> =
             policy.rollout.checkpoints.iter().flat_map(|c| c.gates.iter().cloned()).collect();
         gates.sort();
@@ -82,7 +88,8 @@ impl Measured {
             Some(Image::Follow(image)) => Some(format!("{image}/2.0.0").into()),
             _ => None,
         };
-        let state = State { gates, verdict: Verdict::Pass, follow };
+        let state =
+            State { gates, verdict: Verdict::Pass, follow, meter: scenario.meter, read: None };
         Self { stage, state: Mutex::new(state) }
     }
 
@@ -93,15 +100,38 @@ impl Measured {
     pub fn turn_gate(&self, verdict: Verdict) {
         self.state().verdict = verdict;
     }
+
+    pub fn meter(&self, meter: Meter) {
+        let mut state = self.state();
+        (state.meter, state.read) = (meter, None);
+    }
+
+    fn quota(&self) -> Option<Quota> {
+        let mut state = self.state();
+        let left = match state.meter {
+            Meter::Nobody => None,
+            Meter::Says(left) => Some(left),
+            Meter::Cloud { each } => {
+                let now = self.stage.now();
+                let last = state.read.filter(|(at, _)| now.since(*at) < each);
+                let (at, left) = last.unwrap_or_else(|| (now, self.stage.lock().cores_left()));
+                state.read = Some((at, left));
+                left
+            }
+        };
+        let cores_each = self.stage.lock().cores_each();
+        left.map(|cores_left| Quota { family: "rehearsal".into(), cores_left, cores_each })
+    }
 }
 
 impl ReadFacts for Measured {
     async fn facts(&self, _pool: &PoolName) -> Facts {
+        let quota = self.quota();
         let (now, state) = (self.stage.now(), self.state());
         let gate = |name: &str| Gate { name: name.into(), verdict: state.verdict, at: now };
         Facts {
             gates: state.gates.iter().map(|name| gate(name)).collect(),
-            quota: None,
+            quota,
             drains: Vec::new(),
             follow: state.follow.clone().map(|image| Follow { image, at: now }),
         }

@@ -15,6 +15,7 @@ mod errands;
 mod evict;
 mod found;
 mod house;
+mod limits;
 mod look;
 mod outcome;
 mod people;
@@ -39,7 +40,9 @@ pub use draw::drawn;
 pub use outcome::{Breach, End, Outcome};
 pub use plant::{Plant, Slip};
 pub use run::{run, run_planted};
-pub use scenario::{LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft};
+pub use scenario::{
+    LONGEST, MOST_TURNS, Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft,
+};
 pub use showpiece::showpiece;
 pub use stage::Adapter;
 pub use storm::{Failed, Summary, storm, storms};

@@ -77,6 +77,7 @@ pub(super) fn deed(hold: &Hold) -> Option<&'static str> {
         None if hold.reason == HoldReason::Natives => Some(SWITCH_OFF),
         None if hold.reason == HoldReason::SetLimit => Some(OTHER_LIMITS),
         None if hold.reason == HoldReason::UnsafeRaise => Some(SUSPEND),
+        None if hold.reason == HoldReason::Quota => Some(MORE_CORES),
         Some("explain") => None,
         verb => verb,
     }
@@ -87,6 +88,9 @@ const SWITCH_OFF: &str = "switch off";
 
 /// Who else writes the capacity is not ours to stop.
 const SUSPEND: &str = "suspend the other writer";
+
+/// Who grants more is in another office.
+const MORE_CORES: &str = "grant more cores";
 
 /// Only another pool file helps.
 const OTHER_LIMITS: &str = "other limits";

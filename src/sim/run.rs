@@ -19,8 +19,9 @@ use super::watch::{Decision, Watching};
 use crate::ambient::{Clock, Dice};
 use crate::judge::history::Past;
 use crate::memory::{Lease, Store, StoreError};
-use crate::model::budget::Hold;
+use crate::model::budget::{Hold, HoldReason};
 use crate::model::journal::Entry;
+use crate::model::plan::Report;
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport};
@@ -41,6 +42,10 @@ const AFTERMATH: Span = Span::hours(2);
 /// A hold that names a verb and that nothing has moved for this long is waiting for a person.
 // 90 min: longer than every back-off and deadline of the defaults.
 const WAITS_FOR_GOOD: Span = Span::minutes(90);
+
+/// And has waited in its window for so many turns.
+// Two: in the first of them what the window held up is begun.
+const INSIDE_FOR_GOOD: u32 = 2;
 
 /// A future was not ready when it was polled: somebody waits where nobody may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +96,8 @@ pub(super) struct Run<'a> {
     storms: bool,
     settled: u32,
     idle_since: Option<Time>,
+    /// Turns since then inside the pool's window.
+    idle_inside: u32,
     /// People did something since the last turn.
     pub(super) acted: bool,
 }
@@ -109,7 +116,7 @@ impl<'a> Run<'a> {
         let recorder = Recorder::new(&stage, scenario.policy.rollout.min_ready.millis());
         let stage = Shared::new(stage);
         let house = House {
-            facts: Measured::new(stage.clone(), &scenario.policy),
+            facts: Measured::new(stage.clone(), scenario),
             disk: Disk::new(scenario.cuts.clone(), plant.slip),
             decide: Watching::new(stage.clone(), plant),
             stage,
@@ -140,6 +147,7 @@ impl<'a> Run<'a> {
             storms: !scenario.faults.is_calm(),
             settled: 0,
             idle_since: None,
+            idle_inside: 0,
             acted: false,
         }
     }
@@ -346,7 +354,8 @@ impl<'a> Run<'a> {
             return Some(End::Broken);
         }
         if !self.is_calm() {
-            (self.settled, self.idle_since) = (0, None);
+            self.settled = 0;
+            self.goes_on();
             return None;
         }
         let planned = report.planned.as_ref()?;
@@ -377,7 +386,8 @@ impl<'a> Run<'a> {
             before: decision.before.as_ref(),
             facts: &decision.facts,
         };
-        let asks_person = planned.report.holds.iter().find(|hold| deed(hold).is_some());
+        let asks = |hold: &&Hold| deed(hold).is_some() && !does_without(hold, &planned.report);
+        let asks_person = planned.report.holds.iter().find(asks);
         if state.rollout.is_none() && !goes_on && crate::judge::at_goal(&case) {
             self.settled += 1;
             if self.settled > self.scenario.linger && report.at >= self.scenario.calm_from() {
@@ -387,16 +397,22 @@ impl<'a> Run<'a> {
         }
         self.settled = 0;
         if goes_on {
-            self.idle_since = None;
+            self.goes_on();
             return None;
         }
         let since = *self.idle_since.get_or_insert(report.at);
+        self.idle_inside += u32::from(self.policy.windows.at(report.at).open);
         let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
         Some(End::Waits { verb: deed(hold)?, hold: hold.reason.code() })
     }
 
+    fn goes_on(&mut self) {
+        (self.idle_since, self.idle_inside) = (None, 0);
+    }
+
+    /// Outside its window a pool may only seem to wait for a person.
     fn waits_for_good(&self, hold: &Hold, since: Time, now: Time) -> bool {
-        let long = now.since(since) >= WAITS_FOR_GOOD;
+        let long = now.since(since) >= WAITS_FOR_GOOD && self.idle_inside >= INSIDE_FOR_GOOD;
         long && (!self.scenario.operator || self.operator.gave_up(hold.reason))
     }
 
@@ -435,6 +451,12 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Nobody needs to grant it more cores: nothing is missing, and it may replace without a spare machine.
+fn does_without(hold: &Hold, report: &Report) -> bool {
+    let whole = report.numbers.exist >= report.numbers.desired;
+    hold.reason == HoldReason::Quota && whole && report.resolved.unavailable > 0
+}
+
 /// A process that starts asks for its first turn itself.
 fn first_wake(scenario: &Scenario, life: u32) -> Wake {
     let dice = Dice::from_seed(scenario.seed).branch("wake").branch_number(life.into());
@@ -462,7 +484,7 @@ pub(super) fn set_up(scenario: &Scenario) -> Stage {
     Stage::new(world, set, scenario.adapter, cluster)
 }
 
-/// The storm is over: no faults, room and quota for everybody, and good images.
+/// The storm is over: no faults, room for everybody, the quota that lasts, and good images.
 fn calm_down(world: &mut world::World, set: world::SetId, scenario: &Scenario) {
     let now = world.now();
     let native = &scenario.set.native;
@@ -470,7 +492,7 @@ fn calm_down(world: &mut world::World, set: world::SetId, scenario: &Scenario) {
         world.leave_size_alone(set);
     }
     world.set_faults(world::Faults::default());
-    world.happens(set, Deed::SetQuota(None));
+    world.happens(set, Deed::SetQuota(scenario.quota_after));
     for zone in [None, Some(1), Some(2), Some(3)] {
         world.happens(set, Deed::NoCapacity { zone, until: now });
     }

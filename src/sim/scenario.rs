@@ -3,6 +3,7 @@
 use super::cluster::ClusterSpec;
 use super::disk::Cut;
 use super::stage::Adapter;
+use crate::model::calendar::Windows;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::machine::DeleteRequest;
@@ -42,12 +43,27 @@ pub enum Wish {
     Count(u32),
     /// The pool file is changed: another image in the model it owns.
     Image(Box<str>),
+    /// The pool file is changed: other hours in which it may be worked on.
+    Windows(Windows),
+    /// Somebody else tells how many cores are left.
+    Meter(Meter),
     /// A gate turns.
     Gate(Verdict),
     /// A newer version of this program starts, which computes fingerprints another way.
     Upgrade,
     /// Somebody else cordons the node of the machine at this place.
     Cordon { nth: u32 },
+}
+
+/// Who tells how many cores are left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Meter {
+    #[default]
+    Nobody,
+    /// The cloud, asked again when its last answer is older than this.
+    Cloud { each: Span },
+    /// Somebody who says this number whatever is true.
+    Says(u32),
 }
 
 /// One rehearsal, whole.
@@ -65,6 +81,9 @@ pub struct Scenario {
     pub faults: Faults,
     /// From then on nothing goes wrong any more, and everything must settle.
     pub calm_after: Span,
+    pub meter: Meter,
+    /// Cores that may be taken in the calm; none: as many as one likes.
+    pub quota_after: Option<u32>,
     /// What happens to the cloud, by its time after the start.
     pub deeds: Vec<(Span, Deed)>,
     /// What people ask of us, by its time after the start.
@@ -119,6 +138,8 @@ impl Scenario {
             cluster: None,
             faults: Faults::default(),
             calm_after: Span::ZERO,
+            meter: Meter::Nobody,
+            quota_after: None,
             deeds: Vec::new(),
             wishes: Vec::new(),
             operator: false,

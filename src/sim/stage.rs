@@ -182,6 +182,20 @@ impl Stage {
         self.events.extend(news);
     }
 
+    /// Cores that may still be taken, as the cloud answers; none where it does not.
+    pub fn cores_left(&mut self) -> Option<u32> {
+        let usage = self.world.usage();
+        self.pass_call();
+        let usage = usage.ok()?;
+        // Where there is no limit, there is more than anybody needs.
+        Some(usage.limit.map_or(u32::MAX, |limit| limit.saturating_sub(usage.cores)))
+    }
+
+    /// Cores of the next machine.
+    pub fn cores_each(&self) -> u32 {
+        self.world.true_model(self.set).map_or(1, |model| model.cores())
+    }
+
     fn join_first_nodes(&mut self) {
         let Some(cluster) = &mut self.cluster else { return };
         for vm in self.world.briefs(self.set).filter(|vm| vm.ready) {

@@ -34,6 +34,12 @@ type Place = (Tally, [i64; 8], Option<Time>, Option<Time>);
 #[derive(Debug, Default)]
 pub struct Progress {
     since: Option<Time>,
+    /// How long its window was closed since then.
+    closed: Span,
+    /// Since when its window is closed and it is not whole all the same.
+    ailing: Option<Time>,
+    /// The last turn.
+    at: Option<Time>,
     /// Writes to the cloud up to each place that was seen.
     seen: BTreeMap<Place, u64>,
     last: Option<Place>,
@@ -44,6 +50,7 @@ pub struct Progress {
 impl Progress {
     pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
         silent(scene, notes);
+        oversleeps(scene, notes);
         // A person's word is a reason to go the same way again.
         if !truth.calm || !truth.case.planned.report.asks.is_empty() {
             *self = Self::default();
@@ -51,6 +58,11 @@ impl Progress {
         }
         let now = truth.case.now;
         let since = *self.since.get_or_insert(now);
+        let last = self.at.replace(now).unwrap_or(now);
+        // A turn is made when the windows change, so they were all the while as they are at one of its ends.
+        if !is_open(scene, last) || !is_open(scene, now) {
+            self.closed = self.closed.plus(now.since(last));
+        }
         let here = place(scene);
         if self.last != Some(here) {
             let writes = self.writes;
@@ -61,20 +73,63 @@ impl Progress {
         self.last = Some(here);
         let writes = truth.sent.iter().filter(|sent| sent.took && writes_to_set(sent.verb));
         self.writes += writes.count() as u64;
-        let late = now.since(since) > allowed(truth.case.policy, scene);
-        let waits = truth.case.planned.report.holds.iter().any(asks_people);
-        if late && !waits && !scene.at_goal() && !self.told {
+        let holds = &truth.case.planned.report.holds;
+        let waits = holds.iter().any(|hold| asks_people(hold, scene));
+        if waits || scene.is_whole() || is_open(scene, now) {
+            self.ailing = None;
+        }
+        if waits || scene.at_goal() || self.told {
+            return;
+        }
+        self.outside(scene, now, notes);
+        let past = now.since(since);
+        if past > allowed(truth.case.policy, scene).plus(self.closed) {
             self.told = true;
-            let say = format!("the goal is not reached {} after the storm", now.since(since));
+            let say = format!(
+                "the goal is not reached {past} after the storm, of which its window was closed for {}",
+                self.closed
+            );
+            notes.add(7, say, Vec::new());
+        }
+    }
+
+    /// What fails or was named is replaced, and what lacks is made up for, whether a window is open or not.
+    fn outside(&mut self, scene: &Scene, now: Time, notes: &mut Notes) {
+        if scene.is_whole() || is_open(scene, now) {
+            return;
+        }
+        let ailing = *self.ailing.get_or_insert(now);
+        if now.since(ailing) > sum(scene.case.policy, scene.ill()) {
+            self.told = true;
+            let say = format!("is not made whole outside its window, since {ailing}");
             notes.add(7, say, Vec::new());
         }
     }
 }
 
+fn is_open(scene: &Scene, at: Time) -> bool {
+    scene.case.policy.windows.at(at).open
+}
+
 /// Somebody can do something about it, if not by a verb of ours.
-fn asks_people(hold: &Hold) -> bool {
-    use HoldReason::{Natives, SetLimit, UnsafeRaise};
-    hold.verb.is_some() || matches!(hold.reason, Natives | SetLimit | UnsafeRaise)
+fn asks_people(hold: &Hold, scene: &Scene) -> bool {
+    use HoldReason::{Natives, Quota, SetLimit, UnsafeRaise};
+    match hold.reason {
+        Natives | SetLimit | UnsafeRaise => true,
+        // Who may miss a machine replaces without a spare one.
+        Quota => scene.unavailable == 0 || scene.tally.exist + scene.pending < scene.desired,
+        _ => hold.verb.is_some(),
+    }
+}
+
+/// A rollout waits for its window, and nobody will look when it opens.
+fn oversleeps(scene: &Scene, notes: &mut Notes) {
+    let window = scene.case.policy.windows.at(scene.at);
+    let again = scene.case.planned.report.again;
+    if let Some(changes) = window.changes.filter(|at| *at < again && scene.rollout().is_some()) {
+        let say = format!("sleeps until {again} though the window changes at {changes}");
+        notes.add(7, say, Vec::new());
+    }
 }
 
 /// A rollout is open, nothing goes on that could end by itself, nothing is done, and nobody is told why.
@@ -146,16 +201,19 @@ fn place(scene: &Scene) -> Place {
 
 /// The sum of all deadlines, as if everything were done one after the other and each time at the last moment.
 fn allowed(policy: &Policy, scene: &Scene) -> Span {
+    let covered = scene.rollout().map_or(0, |rollout| i64::from(rollout.covered));
+    let listed = i64::try_from(scene.looks.len()).unwrap_or(i64::MAX);
+    sum(policy, listed.max(covered).max(scene.desired))
+}
+
+fn sum(policy: &Policy, machines: i64) -> Span {
     let each = policy.rollout.readiness_deadline.plus(policy.deletion.deadline);
     let each = each.plus(policy.repair.after).plus(policy.rollout.min_ready);
     // Where nobody confirms it, surplus leaves as slowly as one an hour.
     let each = each.plus(BRAKE_LOOKS_BACK);
-    let covered = scene.rollout().map_or(0, |rollout| i64::from(rollout.covered));
-    let listed = i64::try_from(scene.looks.len()).unwrap_or(i64::MAX);
-    let machines = listed.max(covered).max(scene.desired).saturating_add(1);
     let soaks = policy.rollout.checkpoints.iter().fold(Span::ZERO, |sum, c| sum.plus(c.soak));
     let once = soaks.plus(policy.rollout.bake).plus(policy.repair.window).plus(LONGEST_BACK_OFF);
-    each.times(machines).plus(once)
+    each.times(machines.saturating_add(1)).plus(once)
 }
 
 /// Law 8.
