@@ -133,8 +133,10 @@ pub(super) fn lets_others_end(input: &Input, memory: &PoolState) -> bool {
     let still_goes = |entry: &Entry| {
         let of = |m: &Machine| entry.action.targets().iter().any(|target| target.is(m));
         let counted = |m: &&Machine| !memory.written_off.iter().any(|key| is(key, m));
-        let mut going = input.machines.iter().filter(|m| m.condition == Condition::Deleting);
-        going.any(|m| of(m) && counted(&m))
+        let mut going =
+            input.machines.iter().filter(|m| m.condition == Condition::Deleting && m.missed == 0);
+        let late = matches!(entry.outcome(), Some((_, Outcome::Refused(_) | Outcome::Mixed(_))));
+        late && going.any(|m| of(m) && counted(&m))
     };
     let goes_on = |entry: &Entry| {
         let sent = takes_out(entry.verb()) && input.now.since(entry.written) < LONGEST_ALONE;

@@ -297,6 +297,9 @@ fn follow_entries(
             _ => Doing::CloudDeletes,
         };
     }
+    if let Some(last) = touches.last() {
+        row.asked = last.entry.written;
+    }
     match row.doing {
         Doing::Nothing => return,
         Doing::Lost if machine.lifecycle == Lifecycle::Updating => row.group = Group::Updating,
@@ -306,9 +309,6 @@ fn follow_entries(
             return;
         }
         _ => row.group = Group::Leaving,
-    }
-    if let Some(last) = touches.last() {
-        row.asked = last.entry.written;
     }
     let began = if row.doing == Doing::CloudDeletes { machine.since } else { row.asked };
     row.overdue = input.now.since(began) >= input.policy.deletion.deadline;
@@ -353,8 +353,10 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
         (Verb::Drain, Err(refused)) => {
             if refused.code.is_some() {
                 set_aside(input, memory, machine, *at, refused.code.as_deref());
+                return Doing::Lost;
             }
-            Doing::Lost
+            // Whoever did not begin, or was stopped, took nothing off its node: an earlier drain may have left marks there.
+            back(machine)
         }
         (Verb::Reimage, Err(refused)) => {
             if let Some(rollout) = &mut memory.rollout {

@@ -198,7 +198,7 @@ pub fn state() -> impl Strategy<Value = PoolState> {
             scheduled: times[3],
             blocked: lists.0,
             backoff: lists.1,
-            preempted: times[5],
+            alone_until: times[5],
             tombs: lists.2,
             casualties: lists.3,
             breaker_released: times[4],
