@@ -199,19 +199,6 @@ impl<'a> Scene<'a> {
         bad.map(|aim| aim.target.key()).collect()
     }
 
-    /// Machines that are to go or to come whatever windows say.
-    pub(super) fn ill(&self) -> i64 {
-        let tally = &self.tally;
-        let moving = tally.leaving + tally.failed + tally.young + tally.unready + tally.unknown;
-        let lacking = (self.desired - tally.ready).max(0);
-        (moving + tally.named).max(lacking)
-    }
-
-    /// As many as there ought to be serve, and nobody else is there but more of them, outdated or not.
-    pub(super) fn is_whole(&self) -> bool {
-        self.ill() + self.pending == 0
-    }
-
     pub(super) fn at_goal(&self) -> bool {
         let tally = &self.tally;
         let moving = tally.leaving + tally.failed + tally.young + tally.unready;

@@ -70,7 +70,7 @@ pub struct Truth<'a> {
     pub journal: &'a [Entry],
     /// Records that this turn wrote, beside its lease.
     pub stored: u32,
-    /// The storm is over: no faults from now on, and nobody will ask for anything.
+    /// The storm is over and has left nothing behind: no faults from now on, and nobody will ask for anything.
     pub calm: bool,
 }
 

@@ -106,7 +106,7 @@ impl Run<'_> {
 
     /// Do what a hold asked for.
     pub(super) fn do_for_hold(&mut self, act: Act) {
-        self.acted = true;
+        self.stirred = true;
         let told = match act {
             Act::Ask(verb) => self.ask(verb),
             Act::Delete(ids) => {

@@ -7,8 +7,9 @@ use std::task::{Context, Poll, Waker};
 use super::cluster::Cluster;
 use super::disk::Disk;
 use super::house::{House, Measured};
+use super::leftovers::Leftovers;
 use super::outcome::{Breach, End, Outcome};
-use super::people::{Operator, deed};
+use super::people::Operator;
 use super::plant::{Plant, Slip};
 use super::scenario::{LONGEST, MOST_TURNS, Scenario, Wish};
 use super::stage::{Shared, Stage};
@@ -19,9 +20,6 @@ use super::watch::{Decision, Watching};
 use crate::ambient::{Clock, Dice};
 use crate::judge::history::Past;
 use crate::memory::{Lease, Store, StoreError};
-use crate::model::budget::{Hold, HoldReason};
-use crate::model::journal::Entry;
-use crate::model::plan::Report;
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport};
@@ -35,17 +33,9 @@ const LEASE: Span = Span::minutes(2);
 /// A process that lost its power comes up after this.
 const STARTS_AFTER: Span = Span::seconds(5);
 
-/// Hangs and illnesses that a storm began end within this time.
-// 2 h: creations are given up after 40 minutes and deletes after 30, and one may follow the other.
-const AFTERMATH: Span = Span::hours(2);
-
-/// A hold that names a verb and that nothing has moved for this long is waiting for a person.
-// 90 min: longer than every back-off and deadline of the defaults.
-const WAITS_FOR_GOOD: Span = Span::minutes(90);
-
-/// And has waited in its window for so many turns.
-// Two: in the first of them what the window held up is begun.
-const INSIDE_FOR_GOOD: u32 = 2;
+/// Machines that a storm left ill are replaced within this time, or they are to stay.
+// 2 h: each is given up after 20 to 40 minutes, and a tripped breaker waits for an hour before it goes on.
+const RECOVERS_WITHIN: Span = Span::hours(2);
 
 /// A future was not ready when it was polled: somebody waits where nobody may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -89,17 +79,18 @@ pub(super) struct Run<'a> {
     turns: u32,
     crashes: u32,
     past: Past,
-    operator: Operator,
+    pub(super) operator: Operator,
     pub(super) story: Story,
     recorder: Recorder,
     breaches: Vec<Breach>,
     storms: bool,
-    settled: u32,
-    idle_since: Option<Time>,
+    pub(super) settled: u32,
+    pub(super) idle_since: Option<Time>,
     /// Turns since then inside the pool's window.
-    idle_inside: u32,
-    /// People did something since the last turn.
-    pub(super) acted: bool,
+    pub(super) idle_inside: u32,
+    /// Something came from outside since the last turn: people, a power cut, or what the storm left.
+    pub(super) stirred: bool,
+    leftovers: Leftovers,
 }
 
 /// What one turn was, to the rehearsal.
@@ -148,7 +139,8 @@ impl<'a> Run<'a> {
             settled: 0,
             idle_since: None,
             idle_inside: 0,
-            acted: false,
+            stirred: false,
+            leftovers: Leftovers::default(),
         }
     }
 
@@ -199,6 +191,7 @@ impl<'a> Run<'a> {
             let set = stage.set;
             calm_down(&mut stage.world, set, self.scenario);
             stage.hear();
+            self.leftovers.begin(&stage);
         }
     }
 
@@ -210,12 +203,15 @@ impl<'a> Run<'a> {
         self.recorder.hear(&stage, &news);
         drop(stage);
         for event in &news {
+            // In the storm nothing is left over yet, and nobody looks.
+            self.stirred |= !self.storms && self.leftovers.is_one(event);
             self.story.deed(self.scenario.start, event);
             if wakes(&event.what) {
                 self.wake(Time::from_millis(event.at));
             }
         }
         for (at, vm, begins) in drains {
+            self.stirred |= !self.storms && self.leftovers.is_drain(vm, begins.is_some());
             self.recorder.drains(vm, at, begins);
             if begins.is_none() {
                 self.wake(Time::from_millis(at));
@@ -302,6 +298,7 @@ impl<'a> Run<'a> {
 
     pub(super) fn start_again(&mut self, now: Time) {
         self.crashes += 1;
+        self.stirred = true;
         self.life += 1;
         self.lease = None;
         self.house.disk.start();
@@ -311,10 +308,7 @@ impl<'a> Run<'a> {
     }
 
     fn judge(&mut self, decision: &mut Decision, lease: &Lease, stored: u32) {
-        // What the storm began may take this long to end, and a person's act is news of its own.
-        let calm = self.is_calm()
-            && !std::mem::take(&mut self.acted)
-            && self.now() >= self.scenario.calm_from().plus(AFTERMATH);
+        let calm = !std::mem::take(&mut self.stirred) && self.is_calm() && !self.recovers();
         let mut stage = self.house.stage.lock();
         let turn = Turn { lease, stored, calm };
         let disk = &self.house.disk;
@@ -333,6 +327,10 @@ impl<'a> Run<'a> {
 
     fn is_calm(&self) -> bool {
         !self.storms && self.wishes.is_empty() && self.deeds_done()
+    }
+
+    fn recovers(&self) -> bool {
+        self.leftovers.are_ill() && self.now() < self.scenario.calm_from().plus(RECOVERS_WITHIN)
     }
 
     fn deeds_done(&self) -> bool {
@@ -365,55 +363,6 @@ impl<'a> Run<'a> {
             }
         }
         self.is_over(report, decision?)
-    }
-
-    fn is_over(&mut self, report: &TurnReport, decision: &Decision) -> Option<End> {
-        let planned = report.planned.as_ref()?;
-        let (state, phase) = (&planned.state, planned.report.rollout.phase);
-        let open = self
-            .process
-            .remembered()
-            .is_none_or(|image| image.journal.open().iter().any(|entry| !Entry::is_ended(entry)));
-        let goes_on = open || !planned.actions.is_empty() || state.model.writing.is_some();
-        let case = crate::judge::Case {
-            now: decision.now,
-            policy: &self.policy,
-            set: &decision.set,
-            machines: &decision.machines,
-            journal: &decision.journal,
-            learnt: decision.learnt,
-            planned: &decision.planned,
-            before: decision.before.as_ref(),
-            facts: &decision.facts,
-        };
-        let asks = |hold: &&Hold| deed(hold).is_some() && !does_without(hold, &planned.report);
-        let asks_person = planned.report.holds.iter().find(asks);
-        if state.rollout.is_none() && !goes_on && crate::judge::at_goal(&case) {
-            self.settled += 1;
-            if self.settled > self.scenario.linger && report.at >= self.scenario.calm_from() {
-                return Some(End::Ended(phase));
-            }
-            return None;
-        }
-        self.settled = 0;
-        if goes_on {
-            self.goes_on();
-            return None;
-        }
-        let since = *self.idle_since.get_or_insert(report.at);
-        self.idle_inside += u32::from(self.policy.windows.at(report.at).open);
-        let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
-        Some(End::Waits { verb: deed(hold)?, hold: hold.reason.code() })
-    }
-
-    fn goes_on(&mut self) {
-        (self.idle_since, self.idle_inside) = (None, 0);
-    }
-
-    /// Outside its window a pool may only seem to wait for a person.
-    fn waits_for_good(&self, hold: &Hold, since: Time, now: Time) -> bool {
-        let long = now.since(since) >= WAITS_FOR_GOOD && self.idle_inside >= INSIDE_FOR_GOOD;
-        long && (!self.scenario.operator || self.operator.gave_up(hold.reason))
     }
 
     fn outcome(mut self, end: End) -> Outcome {
@@ -449,12 +398,6 @@ impl<'a> Run<'a> {
             finished: stage.now(),
         }
     }
-}
-
-/// Nobody needs to grant it more cores: nothing is missing, and it may replace without a spare machine.
-fn does_without(hold: &Hold, report: &Report) -> bool {
-    let whole = report.numbers.exist >= report.numbers.desired;
-    hold.reason == HoldReason::Quota && whole && report.resolved.unavailable > 0
 }
 
 /// A process that starts asks for its first turn itself.

@@ -27,8 +27,8 @@ const QUIET_AFTER: u32 = 100;
 /// The longest a blocked drain waits before its next try: longer than all other waits that end by themselves.
 const LONGEST_BACK_OFF: Span = Span::hours(6);
 
-/// The pool as counts: two turns that look like this are the same place.
-type Place = (Tally, [i64; 8], Option<Time>, Option<Time>);
+/// The pool as counts, and what is born in it: two turns that look like this are the same place.
+type Place = (Tally, [i64; 8], Option<Time>, Option<Time>, Revision);
 
 /// Law 7.
 #[derive(Debug, Default)]
@@ -64,9 +64,9 @@ impl Progress {
             self.closed = self.closed.plus(now.since(last));
         }
         let here = place(scene);
-        if self.last != Some(here) {
+        if self.last.as_ref() != Some(&here) {
             let writes = self.writes;
-            if self.seen.insert(here, writes).is_some_and(|then| then < writes) {
+            if self.seen.insert(here.clone(), writes).is_some_and(|then| then < writes) {
                 notes.add(7, "the pool came back to where it was, with writes between", Vec::new());
             }
         }
@@ -75,7 +75,7 @@ impl Progress {
         self.writes += writes.count() as u64;
         let holds = &truth.case.planned.report.holds;
         let waits = holds.iter().any(|hold| asks_people(hold, scene));
-        if waits || scene.is_whole() || is_open(scene, now) {
+        if waits || is_whole(scene) || is_open(scene, now) {
             self.ailing = None;
         }
         if waits || scene.at_goal() || self.told {
@@ -95,16 +95,29 @@ impl Progress {
 
     /// What fails or was named is replaced, and what lacks is made up for, whether a window is open or not.
     fn outside(&mut self, scene: &Scene, now: Time, notes: &mut Notes) {
-        if scene.is_whole() || is_open(scene, now) {
+        if is_whole(scene) || is_open(scene, now) {
             return;
         }
         let ailing = *self.ailing.get_or_insert(now);
-        if now.since(ailing) > sum(scene.case.policy, scene.ill()) {
+        if now.since(ailing) > sum(scene.case.policy, ill(scene)) {
             self.told = true;
             let say = format!("is not made whole outside its window, since {ailing}");
             notes.add(7, say, Vec::new());
         }
     }
+}
+
+/// Machines that are to go or to come whatever windows say.
+fn ill(scene: &Scene) -> i64 {
+    let tally = &scene.tally;
+    let moving = tally.leaving + tally.failed + tally.young + tally.unready + tally.unknown;
+    let lacking = (scene.desired - tally.ready).max(0);
+    (moving + tally.named).max(lacking)
+}
+
+/// As many as there ought to be serve, and nobody else is there but more of them, outdated or not.
+fn is_whole(scene: &Scene) -> bool {
+    ill(scene) + scene.pending == 0
 }
 
 fn is_open(scene: &Scene, at: Time) -> bool {
@@ -196,7 +209,8 @@ fn place(scene: &Scene) -> Place {
         // What was set aside is not tried again for long: with one more of them it is another place.
         i64::try_from(state.good.len() + 1_000 * state.blocked.len()).unwrap_or(i64::MAX),
     ];
-    (scene.tally, counts, rollout.map(|r| r.opened), state.last.as_ref().map(|last| last.at))
+    let ended = state.last.as_ref().map(|last| last.at);
+    (scene.tally, counts, rollout.map(|r| r.opened), ended, case.set.revision.clone())
 }
 
 /// The sum of all deadlines, as if everything were done one after the other and each time at the last moment.

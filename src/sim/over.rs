@@ -1,0 +1,76 @@
+//! When a rehearsal is over: nothing is left to do, or a person must do it.
+
+use super::outcome::End;
+use super::people::deed;
+use super::run::Run;
+use super::watch::Decision;
+use crate::model::budget::{Hold, HoldReason};
+use crate::model::journal::Entry;
+use crate::model::plan::Report;
+use crate::model::time::{Span, Time};
+use crate::reconcile::TurnReport;
+
+/// A hold that names a verb and that nothing has moved for this long is waiting for a person.
+// 90 min: longer than every back-off and deadline of the defaults.
+const WAITS_FOR_GOOD: Span = Span::minutes(90);
+
+/// And has waited in its window for so many turns.
+// Two: in the first of them what the window held up is begun.
+const INSIDE_FOR_GOOD: u32 = 2;
+
+impl Run<'_> {
+    pub(super) fn is_over(&mut self, report: &TurnReport, decision: &Decision) -> Option<End> {
+        let planned = report.planned.as_ref()?;
+        let (state, phase) = (&planned.state, planned.report.rollout.phase);
+        let open = self
+            .process
+            .remembered()
+            .is_none_or(|image| image.journal.open().iter().any(|entry| !Entry::is_ended(entry)));
+        let goes_on = open || !planned.actions.is_empty() || state.model.writing.is_some();
+        let case = crate::judge::Case {
+            now: decision.now,
+            policy: &self.policy,
+            set: &decision.set,
+            machines: &decision.machines,
+            journal: &decision.journal,
+            learnt: decision.learnt,
+            planned: &decision.planned,
+            before: decision.before.as_ref(),
+            facts: &decision.facts,
+        };
+        let asks = |hold: &&Hold| deed(hold).is_some() && !does_without(hold, &planned.report);
+        let asks_person = planned.report.holds.iter().find(asks);
+        if state.rollout.is_none() && !goes_on && crate::judge::at_goal(&case) {
+            self.settled += 1;
+            if self.settled > self.scenario.linger && report.at >= self.scenario.calm_from() {
+                return Some(End::Ended(phase));
+            }
+            return None;
+        }
+        self.settled = 0;
+        if goes_on {
+            self.goes_on();
+            return None;
+        }
+        let since = *self.idle_since.get_or_insert(report.at);
+        self.idle_inside += u32::from(self.policy.windows.at(report.at).open);
+        let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
+        Some(End::Waits { verb: deed(hold)?, hold: hold.reason.code() })
+    }
+
+    pub(super) fn goes_on(&mut self) {
+        (self.idle_since, self.idle_inside) = (None, 0);
+    }
+
+    /// Outside its window a pool may only seem to wait for a person.
+    fn waits_for_good(&self, hold: &Hold, since: Time, now: Time) -> bool {
+        let long = now.since(since) >= WAITS_FOR_GOOD && self.idle_inside >= INSIDE_FOR_GOOD;
+        long && (!self.scenario.operator || self.operator.gave_up(hold.reason))
+    }
+}
+
+/// Nobody needs to grant it more cores: nothing is missing, and it may replace without a spare machine.
+fn does_without(hold: &Hold, report: &Report) -> bool {
+    let whole = report.numbers.exist >= report.numbers.desired;
+    hold.reason == HoldReason::Quota && whole && report.resolved.unavailable > 0
+}
