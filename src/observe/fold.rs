@@ -1,7 +1,7 @@
 //! Fold one look into the machine records. Pure.
 //!
 //! A record is opened when a row appears, and closed only when the machine is gone for sure: absent from every complete
-//! listing for a while, and from two at least, or from one begun after its delete ended well. Everything else that is not seen is unknown.
+//! listing for a while, or from one begun after a plan learnt that it went. Everything else that is not seen is unknown.
 
 use super::join::{Joined, Met, SEED, hash, join};
 use crate::model::ids::{InstanceId, Key};
@@ -9,10 +9,8 @@ use crate::model::inventory::{Instance, Inventory};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, identity};
 use crate::model::time::{Span, Time};
 
-/// Complete listings that must lack a machine that was going before its record is closed. Lists lag and lose rows.
-const ABSENT_IS_GONE: u8 = 2;
-
-/// And one that nobody was seen to take away: by so many listings, and for so long.
+/// Complete listings that must lack a machine that nobody was seen to take away, and for how long, before its record is
+/// closed. Lists lag and lose rows.
 // 4 within 2 min: a list that lags shows the set as it was minutes ago, but not time after time.
 const LOST_IS_GONE: u8 = 4;
 const LOST_FOR: Span = Span::minutes(2);
@@ -166,9 +164,9 @@ impl<'a> Work<'a> {
     fn seen(&mut self, machine: &mut Machine, row: &Instance) -> bool {
         let mut touched = std::mem::take(&mut machine.missed) > 0;
         // What is in service and was never seen to go can have no tomb.
-        let going =
-            machine.lifecycle == Lifecycle::Deleting || machine.condition == Condition::Deleting;
-        if going && let Some(died) = self.tombs.find(machine) {
+        if goes(machine)
+            && let Some(died) = self.tombs.find(machine)
+        {
             if machine.condition != Condition::Deleting {
                 self.turn_to(machine, Condition::Deleting, died);
                 touched = true;
@@ -209,19 +207,14 @@ impl<'a> Work<'a> {
         if set.complete && self.look.fresh {
             machine.missed = machine.missed.saturating_add(1);
             touched = true;
-            let deleted = match machine.lifecycle {
-                Lifecycle::Deleting => self.tombs.find(machine).is_some_and(|at| set.read_at > at),
-                _ => false,
-            };
-            let lost = machine.condition == Condition::Unknown;
-            let surely = if lost {
-                let long = self.look.now.since(machine.since) >= LOST_FOR;
-                machine.missed >= LOST_IS_GONE && long
-            } else {
-                machine.missed >= ABSENT_IS_GONE
-            };
-            if deleted || surely {
-                let how = if deleted { Closing::Deleted } else { Closing::Vanished };
+            // One that was seen to go has a tomb as soon as a plan learnt of its first absence.
+            let buried =
+                goes(machine) && self.tombs.find(machine).is_some_and(|at| set.read_at > at);
+            let long = self.look.now.since(machine.since) >= LOST_FOR;
+            let lost = machine.condition == Condition::Unknown && machine.missed >= LOST_IS_GONE;
+            let ours = machine.lifecycle == Lifecycle::Deleting;
+            if buried || (lost && long && !ours) {
+                let how = if ours { Closing::Deleted } else { Closing::Vanished };
                 self.tell(machine, Change::Closed(how));
                 return Fate::Gone;
             }
@@ -267,6 +260,10 @@ impl<'a> Work<'a> {
         let serves = machine.condition == Condition::Ready && old;
         serves || self.first_sight && machine.condition != Condition::Provisioning
     }
+}
+
+fn goes(machine: &Machine) -> bool {
+    machine.lifecycle == Lifecycle::Deleting || machine.condition == Condition::Deleting
 }
 
 /// Copy what the row tells besides its condition. True: something changed.

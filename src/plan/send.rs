@@ -152,7 +152,14 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize, alone: bool) {
         Doing::Draining | Doing::Drained | Doing::AskAgain(_) | Doing::TakeBack
     );
     let moved = || batches.moved.iter().any(|moved| moved.0 == at);
-    if !under_way || machine.condition == Condition::Unknown || moved() {
+    if !under_way || moved() {
+        return;
+    }
+    // To be given back it need not be seen well.
+    if row.doing == Doing::TakeBack {
+        return take_back(desk, batches, at);
+    }
+    if machine.condition == Condition::Unknown {
         return;
     }
     let wanted = still_wanted(desk, row, batches.missing).filter(|_| !machine.is_kept_by_people());
@@ -164,9 +171,6 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize, alone: bool) {
     };
     if !ready {
         return;
-    }
-    if row.doing == Doing::TakeBack {
-        return take_back(desk, batches, at);
     }
     let Some(because) = wanted else { return take_back(desk, batches, at) };
     // Another request goes on and is let alone.

@@ -4,7 +4,7 @@
 use crate::model::action::Verb;
 use crate::model::ids::Key;
 use crate::model::journal::Refusal;
-use crate::model::machine::{Condition, Machine};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
@@ -13,6 +13,11 @@ use crate::model::time::{Span, Time};
 // 4,000: four times the largest set, so a whole fleet may be replaced within the day they are kept.
 const TOMBS: usize = 4_000;
 const TOMB_LASTS: Span = Span::hours(24);
+
+/// Asked to go and never seen going: absent from so many listings, and for so long, it went.
+// 3 within 2 min: lists lag and lose rows.
+const LOST_IS_GONE: u8 = 3;
+const LOST_FOR: Span = Span::minutes(2);
 
 /// The tombs as they were when the turn began; new ones go to the memory.
 #[derive(Debug)]
@@ -57,7 +62,11 @@ impl Tombs {
     /// Machines that were seen on their way out and are not listed any more, however the request ended: an old listing
     /// that shows them once more is no sign of life.
     fn bury_vanished(&self, input: &Input, memory: &mut PoolState) {
-        let going = |m: &&Machine| m.condition == Condition::Deleting && m.missed > 0;
+        let lost = |m: &Machine| {
+            let long = input.now.since(m.since) >= LOST_FOR;
+            m.lifecycle == Lifecycle::Deleting && m.missed >= LOST_IS_GONE && long
+        };
+        let going = |m: &&Machine| m.missed > 0 && (m.condition == Condition::Deleting || lost(m));
         for machine in input.machines.iter().filter(going) {
             if self.find(machine).is_none() {
                 memory.tombs.push((machine.key(), input.now));

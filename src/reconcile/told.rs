@@ -61,7 +61,9 @@ impl Remembered {
             self.holds(planned, &mut told);
             let rollout = &planned.report.rollout;
             let now = (rollout.phase, rollout.to.clone());
-            if self.rollout.as_ref() != Some(&now) {
+            // That an end is shown no more is no news.
+            let faded = now.0 == RolloutPhase::None && self.rollout.is_some();
+            if self.rollout.as_ref() != Some(&now) && !faded {
                 told.push(Told::Rollout { phase: now.0, to: now.1.clone() });
                 self.rollout = Some(now);
             }
