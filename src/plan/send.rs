@@ -177,9 +177,10 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize, alone: bool) {
     if alone {
         return;
     }
-    // It is another than it was when it was asked to go: whatever was drained from it may be back.
-    let woke = machine.needs_drain() && machine.since > row.asked;
-    if woke && because != Because::Failed {
+    // It is another than it was when it was asked to go, or was never drained: something may run on it. A drain that has
+    // nothing to do costs one look.
+    let unsure = machine.since > row.asked || matches!(row.doing, Doing::AskAgain(_));
+    if unsure && because != Because::Failed && drains(machine, because) {
         put(desk, &mut batches.drain, at, because);
         batches.moved.push((at, Lifecycle::Draining, Why::Draining));
         return;

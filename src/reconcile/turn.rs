@@ -16,7 +16,7 @@ use crate::model::budget::{Hold, HoldReason};
 use crate::model::ids::{EntryId, Key, PoolName};
 use crate::model::inventory::Inventory;
 use crate::model::journal::{Entry, Phase};
-use crate::model::machine::{Lifecycle, Machine};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::{Facts, Input, Planned};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
@@ -370,6 +370,12 @@ impl Scene {
                 && machine.lifecycle != report.lifecycle
                 && !self.stay_out.contains(&report.index)
             {
+                // Updated in place it begins anew: how long it took is no illness.
+                let updated = machine.lifecycle == Lifecycle::Updating
+                    && report.lifecycle == Lifecycle::InService;
+                if updated && machine.condition != Condition::Ready {
+                    machine.since = now;
+                }
                 machine.lifecycle = report.lifecycle;
                 machine.lifecycle_since = now;
                 *touched = true;
