@@ -143,7 +143,7 @@ fn bore(entry: &Entry, machine: &Machine) -> bool {
 }
 
 /// Changes the scale set itself.
-const fn is_write(verb: Verb) -> bool {
+pub(super) const fn is_write(verb: Verb) -> bool {
     matches!(verb, Verb::Raise | Verb::Delete | Verb::Reimage | Verb::UpdateModel)
 }
 

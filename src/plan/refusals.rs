@@ -9,6 +9,7 @@ use crate::model::rollout::{BackOff, PoolState};
 use crate::model::time::{Span, Time};
 
 use super::holds::Holds;
+use super::journal::is_write;
 use super::numbers::Count;
 use super::rows::is;
 
@@ -123,7 +124,7 @@ const fn takes_out(verb: Verb) -> bool {
 
 /// It was under way when that was asked.
 fn went_on(other: &Entry, asked: Time) -> bool {
-    takes_out(other.verb())
+    is_write(other.verb())
         && other.written < asked
         && other.outcome().is_none_or(|(ended, _)| ended >= asked)
 }
@@ -139,7 +140,7 @@ pub(super) fn lets_others_end(input: &Input, memory: &PoolState) -> bool {
         late && going.any(|m| of(m) && counted(&m))
     };
     let goes_on = |entry: &Entry| {
-        let sent = takes_out(entry.verb()) && input.now.since(entry.written) < LONGEST_ALONE;
+        let sent = is_write(entry.verb()) && input.now.since(entry.written) < LONGEST_ALONE;
         // Past its deadline it may only be slow.
         sent && (!entry.is_ended() || (entry.verb() == Verb::Delete && still_goes(entry)))
     };

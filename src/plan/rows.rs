@@ -192,7 +192,7 @@ pub(super) fn classify(
         }
         rows.push(row);
     }
-    tombs.put_back(memory);
+    tombs.put_back(input, memory);
     (rows, zones)
 }
 

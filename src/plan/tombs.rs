@@ -9,6 +9,8 @@ use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
+use super::rows::is;
+
 /// Tombstones kept at most; the oldest go first.
 // 4,000: four times the largest set, so a whole fleet may be replaced within the day they are kept.
 const TOMBS: usize = 4_000;
@@ -99,10 +101,12 @@ impl Tombs {
     }
 
     /// Together with those of this turn.
-    pub fn put_back(self, memory: &mut PoolState) {
+    pub fn put_back(self, input: &Input, memory: &mut PoolState) {
         let new = std::mem::replace(&mut memory.tombs, self.all);
         let Some(last) = new.iter().map(|(_, at)| *at).max() else { return };
-        memory.tombs.retain(|(_, buried)| last.since(*buried) < TOMB_LASTS);
+        // What is still listed is a ghost for as long as that lasts.
+        let listed = |key: &Key| input.machines.iter().any(|machine| is(key, machine));
+        memory.tombs.retain(|(key, buried)| last.since(*buried) < TOMB_LASTS || listed(key));
         memory.tombs.extend(new);
         let beyond = memory.tombs.len().saturating_sub(TOMBS);
         memory.tombs.drain(..beyond);
