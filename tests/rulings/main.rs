@@ -13,6 +13,7 @@ mod health;
 mod kit;
 mod loops;
 mod models;
+mod patience;
 mod properties;
 mod replacing;
 mod sizes;

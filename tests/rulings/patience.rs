@@ -1,0 +1,137 @@
+//! Requests that a cloud refuses beside another, and machines that are gone, going, or on their way back.
+
+use poolkeeper::model::action::{Action, Because};
+use poolkeeper::model::journal::{Outcome, Phase, Refusal};
+use poolkeeper::model::machine::{Condition, Lifecycle};
+use poolkeeper::model::time::{Span, Time};
+
+use super::kit::{Pool, Turn, refused};
+
+/// Two of six are on their way out; the second was asked beside the first, which goes on.
+fn beside(refusal: Refusal) -> Pool {
+    Pool::new(6, "2", "2")
+        .old_ready(6)
+        .new_ready(2)
+        .lifecycle("o1", Lifecycle::Deleting, Span::minutes(3))
+        .lifecycle("o2", Lifecycle::Deleting, Span::minutes(2))
+        .gone_for("o1", Condition::Deleting, Span::minutes(3))
+        .delete_open(&["o1"], Span::minutes(3))
+        .delete_ended(&["o2"], Span::minutes(1), refused(refusal))
+}
+
+fn alone_for(turn: &Turn, now: Time) -> Option<Span> {
+    turn.planned.state.alone_until.map(|until| until.since(now.minus(Span::minutes(1))))
+}
+
+#[test]
+fn a_conflict_beside_another_request_teaches_to_go_alone() {
+    let pool = beside(Refusal::Conflict);
+    // The lesson is learnt by this turn and kept by the next.
+    let learns = pool.plan();
+    assert_eq!(alone_for(&learns, pool.now), Some(Span::minutes(15)));
+    let next = pool.clone().after(&learns, Span::seconds(15)).plan();
+    next.does(None, &[]);
+    next.says("deleteAlone");
+    // Once that delete has ended, the other is asked again.
+    let mut ended = pool.clone().after(&learns, Span::seconds(15));
+    ended.open.remove(0);
+    ended.machines.retain(|machine| machine.id.as_str() != "o1");
+    let turn = ended.plan();
+    assert!(turn.deleted().contains(&"o2"), "{turn:?}");
+}
+
+#[test]
+fn a_second_conflict_soon_after_holds_for_a_day_and_one_by_itself_teaches_nothing() {
+    let minute_ago = |now: Time| now.minus(Span::minutes(1));
+    let pool = beside(Refusal::Conflict);
+    let lately = minute_ago(pool.now).minus(Span::minutes(20));
+    let again = pool.clone().state(|state| state.alone_until = Some(lately)).plan();
+    assert_eq!(alone_for(&again, pool.now), Some(Span::hours(24)));
+    let long_ago = minute_ago(pool.now).minus(Span::hours(2));
+    let anew = pool.clone().state(|state| state.alone_until = Some(long_ago)).plan();
+    assert_eq!(alone_for(&anew, pool.now), Some(Span::minutes(15)));
+    // Throttled is no word against company, and neither is a conflict with somebody else's request.
+    assert_eq!(alone_for(&beside(Refusal::Throttled).plan(), pool.now), None);
+    let mut single = pool.clone();
+    single.open.remove(0);
+    assert_eq!(alone_for(&single.plan(), pool.now), None);
+}
+
+#[test]
+fn what_is_asked_again_is_drained_first() {
+    let nodes = || Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes();
+    let asked = nodes().lifecycle("o1", Lifecycle::Deleting, Span::minutes(5)).delete_ended(
+        &["o1"],
+        Span::minutes(1),
+        refused(Refusal::Conflict),
+    );
+    let turn = asked.plan();
+    assert_eq!((turn.drained(), turn.deleted()), (vec!["o1"], vec![]));
+    assert_eq!(turn.report("o1").lifecycle, Lifecycle::Draining);
+    // Drained, and another since: whatever was drained from it may be back.
+    let woke = nodes()
+        .drain_ended("o1", Because::Outdated, Outcome::Done)
+        .gone_for("o1", Condition::Ready, Span::seconds(20))
+        .plan();
+    assert_eq!((woke.drained(), woke.deleted(), woke.restored()), (vec!["o1"], vec![], vec![]));
+}
+
+#[test]
+fn a_drain_that_never_began_gives_back_what_an_earlier_one_put_there() {
+    let nodes = Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes();
+    let turn = nodes.drain_ended("o1", Because::Outdated, Outcome::Withdrawn).plan();
+    assert_eq!(turn.restored(), ["o1"]);
+    assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService);
+}
+
+#[test]
+fn nothing_is_removed_while_it_is_being_taken_back() {
+    let pool = Pool::new(3, "1", "0").settled().new_ready(2).new_failed(1);
+    let leaves = pool.plan();
+    assert_eq!(leaves.deleted(), ["n3"]);
+    let at = pool.now.minus(Span::seconds(30));
+    let action = Action::Restore {
+        targets: pool.targets(&["n3"], Because::Surplus),
+        reason: "".into(),
+        before: pool.now.plus(Span::seconds(30)),
+    };
+    let back = pool.entry(action, Span::seconds(30), Phase::Accepted { at, operation: None });
+    assert_eq!(back.plan().deleted(), Vec::<&str>::new());
+}
+
+#[test]
+fn who_was_seen_going_and_is_missed_has_a_tomb_for_as_long_as_it_is_listed() {
+    let going = || {
+        let pool = Pool::new(3, "1", "0").settled().new_ready(4);
+        let pool = pool.lifecycle("n4", Lifecycle::Deleting, Span::minutes(3));
+        pool.gone_for("n4", Condition::Deleting, Span::minutes(3))
+    };
+    assert_eq!(going().plan().planned.state.tombs, []);
+    let missed = going().edit("n4", |machine| machine.missed = 1);
+    let key = missed.machine("n4").key();
+    let turn = missed.plan();
+    assert_eq!(turn.planned.state.tombs, [(key.clone(), missed.now)]);
+    // An old listing shows it once more, a day later and with another one gone: it is a ghost still.
+    let mut later = missed.after(&turn, Span::hours(25));
+    later.open.clear();
+    let later = later
+        .edit("n4", |machine| (machine.missed, machine.lifecycle) = (0, Lifecycle::Deleting))
+        .edit("n3", |machine| {
+            (machine.missed, machine.condition) = (1, Condition::Deleting);
+            machine.lifecycle = Lifecycle::Deleting;
+        });
+    let turn = later.unjudged();
+    assert!(turn.planned.state.tombs.iter().any(|(tomb, _)| *tomb == key), "{turn:?}");
+}
+
+#[test]
+fn no_rollout_is_opened_for_one_that_goes_anyway() {
+    let pool = Pool::new(3, "1", "0").settled().old_ready(1).new_ready(3);
+    assert!(pool.plan().planned.state.rollout.is_some());
+    let goes = pool.lifecycle("o1", Lifecycle::Deleting, Span::hours(2)).gone_for(
+        "o1",
+        Condition::Deleting,
+        Span::hours(2),
+    );
+    assert!(goes.plan().planned.state.rollout.is_none());
+}
