@@ -56,6 +56,7 @@ pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> V
         let settled = match &entry.action {
             Action::Raise { .. } => !waits && last_waiting.is_none_or(|last| last <= entry.written),
             Action::Delete { targets, .. } => !is_asked_again(entry, targets, open, machines),
+            Action::UpdateModel { .. } => !entry.waits_for_room(set.read_at),
             _ => true,
         };
         settled && entry.is_ended()

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::action::{Action, Verb};
 use super::ids::{EntryId, Epoch, Key, Zone};
-use super::time::Time;
+use super::time::{Span, Time};
 
 /// How the cloud (or the cluster) refused. Classified once, where it was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -173,7 +173,18 @@ impl Event {
     }
 }
 
+/// A model that the set has no room for is asked for again after this.
+// 2 h: room comes only as machines of old models leave, one by one; each try is a call that is refused.
+const NO_ROOM_AGAIN: Span = Span::hours(2);
+
 impl Entry {
+    /// A write of the model that was refused because the set holds as many as it can, and that is not to be repeated yet.
+    pub fn waits_for_room(&self, read_at: Time) -> bool {
+        let Some((at, Outcome::Refused(refused))) = self.outcome() else { return false };
+        let full = self.verb() == Verb::UpdateModel && refused.refusal == Refusal::Quota;
+        full && read_at < at.plus(NO_ROOM_AGAIN)
+    }
+
     /// Fold one event; the only way an entry moves.
     pub fn apply(&mut self, event: Event, at: Time) -> Result<(), IllegalMove> {
         let next = match (&self.phase, event) {

@@ -50,6 +50,7 @@ pub(super) fn give_up(input: &Input, memory: &mut PoolState) {
     let mut since = writing.at;
     for entry in input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel) {
         match entry.outcome() {
+            Some(_) if entry.waits_for_room(input.set.read_at) => return,
             Some((at, _)) => since = since.max(at),
             None => return,
         }

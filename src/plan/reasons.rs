@@ -1,6 +1,7 @@
 //! The holds of a turn: for each thing that was wanted and not done, what stands against it.
 
 use crate::model::budget::HoldReason;
+use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Machine};
 use crate::model::quantity::counted;
 use crate::model::rollout::{Cause, Ending, Stage};
@@ -192,6 +193,16 @@ fn about_the_models(desk: &mut Desk) {
     }
     if let Some(refused) = model::refusal(desk.input) {
         let code = refused.code.as_deref().unwrap_or(refused.refusal.name());
+        if refused.refusal == Refusal::Quota && desk.memory.model.writing.is_some() {
+            let say = format!(
+                "the set refused another model ({code}): it holds as many as it can; update or remove machines of the oldest ones by hand, or abort"
+            );
+            let rolls = desk.memory.rollout.is_some();
+            let hold = desk.holds.add(HoldReason::TooManyModels, say);
+            hold.number("models", model::referenced(desk.input.machines) as i64);
+            hold.verb = rolls.then_some("abort");
+            return;
+        }
         desk.holds.add(HoldReason::Refused, format!("a write of the model was refused ({code})"));
     }
 }

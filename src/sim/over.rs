@@ -26,7 +26,10 @@ impl Run<'_> {
             .process
             .remembered()
             .is_none_or(|image| image.journal.open().iter().any(|entry| !Entry::is_ended(entry)));
-        let goes_on = open || !planned.actions.is_empty() || state.model.writing.is_some();
+        let shown = decision.journal.get(decision.learnt..).unwrap_or_default();
+        let full = shown.iter().any(|entry| entry.waits_for_room(decision.set.read_at));
+        let writes = state.model.writing.is_some() && !full;
+        let goes_on = open || !planned.actions.is_empty() || writes;
         let case = crate::judge::Case {
             now: decision.now,
             policy: &self.policy,
