@@ -44,7 +44,8 @@ pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
 }
 
 /// Ended entries that the plan of this turn is the last to see: a raise when its machines were listed, or when a complete
-/// listing begun long enough after its end lacks them; every other at once.
+/// listing begun long enough after its end lacks them; a delete that was refused for now when it was asked again; a model
+/// that the set had no room for when it may be tried again; every other at once.
 ///
 /// A raise stays beside a later one that still waits, or its own machines would be taken for those of the later one.
 pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> Vec<&'a Entry> {
@@ -106,8 +107,9 @@ fn brings_nothing(raise: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::action::Expect;
+    use crate::model::action::{Because, Expect, ModelWrite};
     use crate::model::ids::{EntryId, Epoch, InstanceId, Revision, VmId};
+    use crate::model::inventory::ModelFields;
     use crate::model::journal::{Event, Phase, Refused};
     use crate::model::machine::Condition;
 
@@ -172,5 +174,57 @@ mod tests {
         assert_eq!(names(&open, &two, set(101, true)), ["refused"], "a later one still waits");
         let three = [born(9, 15), born(15, 15), born(16, 16)];
         assert_eq!(names(&open, &three, set(101, true)), ["done", "part", "refused"]);
+    }
+
+    #[test]
+    fn a_delete_refused_for_now_is_shown_until_it_is_asked_again_or_taken_back() {
+        let mut machine = born(5, 6);
+        machine.lifecycle = Lifecycle::Deleting;
+        let targets = vec![Target::of(&machine, Because::Surplus)];
+        let before = at(100);
+        let delete = |id: &str, written| Entry {
+            action: Action::Delete {
+                targets: targets.clone(),
+                reason: "".into(),
+                before,
+                force: false,
+            },
+            ..raise(id, written, 1)
+        };
+        let refused =
+            |refusal| ended(delete("a", 10), false, Outcome::Refused(Refused::plain(refusal)), 20);
+        let left = |open: &[Entry], machine: &Machine| {
+            let machines = [machine.clone()];
+            finished(open, &machines, &set(30, true)).len()
+        };
+        assert_eq!(left(&[refused(Refusal::Conflict)], &machine), 0);
+        assert_eq!(left(&[refused(Refusal::Gone)], &machine), 1);
+        assert_eq!(left(&[refused(Refusal::Conflict), delete("b", 25)], &machine), 1);
+        machine.lifecycle = Lifecycle::InService;
+        assert_eq!(left(&[refused(Refusal::Conflict)], &machine), 1);
+    }
+
+    #[test]
+    fn a_model_without_room_is_shown_until_it_may_be_tried_again() {
+        let write = Entry {
+            action: Action::UpdateModel {
+                fields: ModelFields::default(),
+                why: ModelWrite::Wanted,
+                reason: "".into(),
+                expect: Expect {
+                    etag: None,
+                    capacity: 3,
+                    revision: Revision::new("r1"),
+                    before: at(100),
+                },
+            },
+            ..raise("a", 10, 1)
+        };
+        let full =
+            |refusal| ended(write.clone(), false, Outcome::Refused(Refused::plain(refusal)), 20);
+        let left = |open: Entry, read| finished(&[open], &[], &set(read, true)).len();
+        assert_eq!(left(full(Refusal::Quota), 7_219), 0);
+        assert_eq!(left(full(Refusal::Quota), 7_220), 1);
+        assert_eq!(left(full(Refusal::Conflict), 30), 1);
     }
 }

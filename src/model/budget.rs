@@ -40,7 +40,7 @@ reasons! {
     Ceiling = "ceiling";
     /// Machines are on their way out.
     Leaving = "leaving";
-    /// A delete goes on alone: the cloud lately ended one for a newer request.
+    /// A request goes on alone: beside another, the cloud lately refused one or ended it.
     DeleteAlone = "deleteAlone";
     /// The capacity does not count what the listing shows: it lags behind deletes, or was read old.
     CapacityLags = "capacityLags";

@@ -270,7 +270,7 @@ pub enum Why {
     WaitsRollout,
     /// Everything waits: the picture is incomplete or too old.
     WaitsPicture,
-    /// Everything waits for a delete that goes on alone.
+    /// Everything waits for a request that goes on alone.
     WaitsAlone,
     /// Outdated, and more exist than any surge explains: none leaves before somebody says so.
     WaitsConfirmation,

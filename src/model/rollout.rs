@@ -310,7 +310,7 @@ pub struct PoolState {
     pub backoff: Vec<BackOff>,
     /// A request of ours was ended by a newer one, or refused beside another: until then each goes on alone.
     pub alone_until: Option<Time>,
-    /// Machines whose delete succeeded: rows that still show them are ghosts.
+    /// Machines that are gone, by their delete or by being missed on their way out: rows that show them are ghosts.
     pub tombs: Vec<(Key, Time)>,
     /// Machines that had served and failed, within the repair window.
     pub casualties: Vec<(Key, Time)>,

@@ -23,7 +23,7 @@ const OLDER_THAN_BOOTS: Span = Span::hours(2);
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
     pub inventory: &'a Inventory,
-    /// Machines whose delete succeeded, and when: rows that still show them are ghosts.
+    /// Machines that are gone, and since when we know: rows that show them are ghosts.
     pub tombs: &'a [(Key, Time)],
     pub min_ready: Span,
     pub now: Time,
@@ -34,7 +34,7 @@ pub struct Look<'a> {
 /// How a record was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
-    /// Our delete ended well and a later complete listing lacks it.
+    /// We asked it to go, know that it went, and a later complete listing lacks it.
     Deleted,
     /// Gone without our doing.
     Vanished,

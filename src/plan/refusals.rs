@@ -1,4 +1,4 @@
-//! What the cloud refused, and what that stands against: raises that wait for their next try, and deletes that are let alone.
+//! What the cloud refused, and what that stands against: raises that wait for their next try, and requests that are let alone.
 
 use crate::model::action::Verb;
 use crate::model::budget::HoldReason;
@@ -26,6 +26,10 @@ const ALONE_FOR: Span = Span::hours(24);
 /// And after one was refused beside another of ours.
 // 15 min: it may have been chance, and costs nobody a machine that was asked.
 const ALONE_AFTER_CONFLICT: Span = Span::minutes(15);
+
+/// A second refusal so soon after the first lesson ended is no chance.
+// 1 h: a few batches, each of which found company.
+const SOON_AFTER: Span = Span::hours(1);
 
 /// No request is let alone for longer.
 // 2 h: deletes that end at all were seen to end within that time.
@@ -115,7 +119,7 @@ fn learn_to_wait(input: &Input, memory: &mut PoolState) {
 }
 
 fn lately_ended(until: Time, at: Time) -> bool {
-    until <= at && at.since(until) < Span::hours(1)
+    until <= at && at.since(until) < SOON_AFTER
 }
 
 const fn takes_out(verb: Verb) -> bool {

@@ -1,5 +1,5 @@
-//! Machines whose delete ended well, by key. A day of rollouts leaves as many as the pool has machines, so they are
-//! looked up in order and not one by one.
+//! Machines that are gone, by key: their delete ended well, or they were seen going and are listed no more. A day of
+//! rollouts leaves as many as the pool has machines, so they are looked up in order and not one by one.
 
 use crate::model::action::Verb;
 use crate::model::ids::Key;

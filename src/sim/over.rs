@@ -30,17 +30,7 @@ impl Run<'_> {
         let full = shown.iter().any(|entry| entry.waits_for_room(decision.set.read_at));
         let writes = state.model.writing.is_some() && !full;
         let goes_on = open || !planned.actions.is_empty() || writes;
-        let case = crate::judge::Case {
-            now: decision.now,
-            policy: &self.policy,
-            set: &decision.set,
-            machines: &decision.machines,
-            journal: &decision.journal,
-            learnt: decision.learnt,
-            planned: &decision.planned,
-            before: decision.before.as_ref(),
-            facts: &decision.facts,
-        };
+        let case = decision.case(&self.policy);
         let asks = |hold: &&Hold| deed(hold).is_some() && !does_without(hold, &planned.report);
         let asks_person = planned.report.holds.iter().find(asks);
         if state.rollout.is_none() && !goes_on && crate::judge::at_goal(&case) {

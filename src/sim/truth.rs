@@ -6,7 +6,7 @@ use super::disk::Disk;
 use super::stage::{Call, Stage};
 use super::watch::Decision;
 use crate::judge::history::Past;
-use crate::judge::{self, Birth, Case, Note, Real, Sent, Truth};
+use crate::judge::{self, Birth, Note, Real, Sent, Truth};
 use crate::memory::Lease;
 use crate::model::ids::Key;
 use crate::model::machine::{Condition, Lifecycle, Machine};
@@ -26,17 +26,7 @@ pub(super) fn judge(
     let sent: Vec<Sent> = calls.iter().map(|call| sent(call, turn.lease)).collect();
     let births: Vec<Birth> = calls.iter().flat_map(|call| births(call, spare)).collect();
     let world = with_records(decision);
-    let case = Case {
-        now: decision.now,
-        policy,
-        set: &decision.set,
-        machines: &decision.machines,
-        journal: &decision.journal,
-        learnt: decision.learnt,
-        planned: &decision.planned,
-        before: decision.before.as_ref(),
-        facts: &decision.facts,
-    };
+    let case = decision.case(policy);
     // What the cloud over-provisions is no doing of ours, and neither is what it makes up for that no read had shown.
     let asked = births.iter().filter(|birth| birth.of.is_some()).count();
     let asked = u32::try_from(asked).unwrap_or(u32::MAX);

@@ -13,6 +13,7 @@ use crate::model::inventory::SetSeen;
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::{Facts, Input, PlanBug, Planned};
+use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 use crate::reconcile::Decide;
@@ -31,6 +32,23 @@ pub(super) struct Decision {
     pub planned: Planned,
     /// The world before the calls of this turn.
     pub world: Vec<Real>,
+}
+
+impl Decision {
+    /// As the judge is asked about it.
+    pub fn case<'a>(&'a self, policy: &'a Policy) -> Case<'a> {
+        Case {
+            now: self.now,
+            policy,
+            set: &self.set,
+            machines: &self.machines,
+            journal: &self.journal,
+            learnt: self.learnt,
+            planned: &self.planned,
+            before: self.before.as_ref(),
+            facts: &self.facts,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -60,24 +60,8 @@ kinds! {
     OldTried,
 }
 
-/// Those without nodes that are replaced.
-pub const PLAIN: [Kind; 15] = [
-    OldYoung,
-    OldReady,
-    OldUnready,
-    OldFailed,
-    OldLeaving,
-    NewYoung,
-    NewReady,
-    NewUnready,
-    NewFailed,
-    NewLeaving,
-    OldProtected,
-    OldBlocked,
-    OldNamed,
-    NewNamed,
-    UnknownRevision,
-];
+/// Those without nodes that are replaced: all before the first that is drained.
+pub const PLAIN: &[Kind] = KINDS.split_at(OldDraining as usize).0;
 
 /// A drain: going on, done, what is drained and what for, and what it was before.
 pub const DRAINS: [(Kind, Kind, Because, Kind); 7] = [

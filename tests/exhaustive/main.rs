@@ -49,7 +49,7 @@ fn every_small_pool_is_safe_and_ends() {
         Setting { name: "ramp, checkpoint at 2", ramp: true, checkpoint: Some(2), ..OPEN },
         Setting { name: "paused", paused: true, ..OPEN },
     ];
-    are_safe_and_end(&settings, &multisets(top(5), &PLAIN), 4);
+    are_safe_and_end(&settings, &multisets(top(5), PLAIN), 4);
 }
 
 /// A machine is drained first, and may be taken back on the way.
@@ -72,7 +72,7 @@ fn pools_with_nodes_are_safe_and_end() {
 
 fn with_nodes() -> Vec<Kind> {
     let ways = DRAINS.iter().flat_map(|row| [row.0, row.1]);
-    let others = PLAIN.into_iter().filter(|kind| *kind != UnknownRevision);
+    let others = PLAIN.iter().copied().filter(|kind| *kind != UnknownRevision);
     others.chain(ways).collect()
 }
 
@@ -82,7 +82,7 @@ fn pools_that_do_not_count_what_is_deleted_are_safe_and_end() {
     let ahead = Setting { name: "deleting ones do not count", count_deleting: false, ..OPEN };
     let late = "deleting ones do not count, capacity falls when a delete is done";
     let settings = [ahead, Setting { name: late, late_capacity: true, ..ahead }];
-    are_safe_and_end(&settings, &multisets(top(4), &PLAIN), 3);
+    are_safe_and_end(&settings, &multisets(top(4), PLAIN), 3);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn pools_updated_in_place_are_safe_and_end() {
         Setting { name: "in place, ramp", ramp: true, ..in_place },
         Setting { name: "in place, paused", paused: true, ..in_place },
     ];
-    let kinds: Vec<Kind> = PLAIN.into_iter().chain([OldUpdating, OldTried]).collect();
+    let kinds: Vec<Kind> = PLAIN.iter().copied().chain([OldUpdating, OldTried]).collect();
     are_safe_and_end(&settings, &multisets(top(4), &kinds), 3);
 }
 
@@ -102,7 +102,7 @@ fn pools_updated_in_place_are_safe_and_end() {
 fn pools_whose_repair_stopped_itself_are_safe_and_end() {
     let breaker = Setting { name: "breaker", breaker: true, ..OPEN };
     let settings = [breaker, Setting { name: "breaker, paused", paused: true, ..breaker }];
-    are_safe_and_end(&settings, &multisets(top(4), &PLAIN), 4);
+    are_safe_and_end(&settings, &multisets(top(4), PLAIN), 4);
 }
 
 fn are_safe_and_end(settings: &[Setting], states: &[State], most: u8) {

@@ -135,3 +135,17 @@ fn no_rollout_is_opened_for_one_that_goes_anyway() {
     );
     assert!(goes.plan().planned.state.rollout.is_none());
 }
+
+#[test]
+fn a_delete_that_left_no_trace_may_still_lower_the_capacity() {
+    let after = |refusal| {
+        let pool = Pool::new(4, "1", "0").settled().new_ready(4);
+        let pool = pool.lifecycle("n4", Lifecycle::Deleting, Span::minutes(2));
+        pool.delete_ended(&["n4"], Span::seconds(10), refused(refusal)).plan()
+    };
+    // Refused for certain: the number counts only who is there.
+    after(Refusal::Conflict).does(Some(5), &[]);
+    let unsure = after(Refusal::Preempted);
+    unsure.does(None, &[]);
+    unsure.says("capacityLags");
+}

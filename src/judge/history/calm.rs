@@ -28,7 +28,7 @@ const QUIET_AFTER: u32 = 100;
 const LONGEST_BACK_OFF: Span = Span::hours(6);
 
 /// The pool as counts, and what is born in it: two turns that look like this are the same place.
-type Place = (Tally, [i64; 8], Option<Time>, Option<Time>, Revision);
+type Place = (Tally, [i64; 9], Option<Time>, Option<Time>, Revision);
 
 /// Law 7.
 #[derive(Debug, Default)]
@@ -197,16 +197,17 @@ fn place(scene: &Scene) -> Place {
     };
     let open = case.journal.iter().filter(|entry| !entry.is_ended()).map(|entry| &entry.action);
     // One that the cloud takes away is further than one that waits for it.
-    let goes = case.machines.iter().filter(|m| m.condition == Condition::Deleting);
+    let goes = || case.machines.iter().filter(|m| m.condition == Condition::Deleting);
     // And one that was asked to go a second time, which is done once, further still.
     let asked = |m: &Machine| {
         let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
         deletes.filter(|entry| entry.action.targets().iter().any(|t| t.is(m))).count()
     };
-    let goes: usize = goes.map(|m| if asked(m) > 1 { 1_001 } else { 1 }).sum();
+    let again = goes().filter(|m| asked(m) > 1).count();
     let counts = [
         scene.desired,
-        i64::try_from(goes).unwrap_or(i64::MAX),
+        i64::try_from(goes().count()).unwrap_or(i64::MAX),
+        i64::try_from(again).unwrap_or(i64::MAX),
         i64::from(case.set.capacity),
         scene.pending,
         going,

@@ -230,3 +230,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn one_that_was_going_is_closed_by_its_tomb_and_never_comes_back() {
+    let others = || vec![row(1, Condition::Ready), row(3, Condition::Ready)];
+    for (lifecycle, how) in [
+        (Lifecycle::Deleting, Closing::Deleted),
+        // Somebody else took it away.
+        (Lifecycle::InService, Closing::Vanished),
+    ] {
+        let mut machines = three(Condition::Ready);
+        (machines[1].lifecycle, machines[1].condition) = (lifecycle, Condition::Deleting);
+        for read in [1_010, 1_100, 1_300, 1_400, 1_500] {
+            machines = fold(machines, &look(&listing(read, others()))).machines;
+            assert_eq!(machines.len(), 3, "no plan has remembered at {read} that it went");
+        }
+        let tombs = [(machines[1].key(), at(1_510))];
+        let (old, late) = (listing(1_520, three_rows()), listing(1_530, others()));
+        let shown = fold(machines, &Look { tombs: &tombs, ..look(&old) }).machines;
+        assert_eq!(shown[1].condition, Condition::Deleting, "an old picture is no sign of life");
+        let gone = fold(shown, &Look { tombs: &tombs, ..look(&late) });
+        assert_eq!((gone.machines.len(), gone.changes[0].what), (2, Change::Closed(how)));
+        let ghost = fold(gone.machines, &Look { tombs: &tombs, ..look(&old) }).machines;
+        assert_eq!(ghost[1].lifecycle, Lifecycle::Deleting);
+    }
+}
