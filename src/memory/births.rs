@@ -56,7 +56,7 @@ pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> V
     let is_finished = |entry: &Entry, waits: bool| {
         let settled = match &entry.action {
             Action::Raise { .. } => !waits && last_waiting.is_none_or(|last| last <= entry.written),
-            Action::Delete { targets, .. } => !is_asked_again(entry, targets, open, machines),
+            Action::Delete { targets, .. } => !waits_to_be_asked(entry, targets, open, machines),
             Action::UpdateModel { .. } => !entry.waits_for_room(set.read_at),
             _ => true,
         };
@@ -67,7 +67,12 @@ pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> V
 }
 
 /// A delete that was refused for now: why it was asked is needed until it is asked again, or its machines are back.
-fn is_asked_again(entry: &Entry, targets: &[Target], open: &[Entry], machines: &[Machine]) -> bool {
+fn waits_to_be_asked(
+    entry: &Entry,
+    targets: &[Target],
+    open: &[Entry],
+    machines: &[Machine],
+) -> bool {
     let refused = |target: &&Target| {
         let how = entry.outcome_for(&target.key());
         how.is_some_and(|how| how.is_err_and(|refused| refused.refusal != Refusal::Gone))

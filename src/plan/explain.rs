@@ -113,7 +113,8 @@ pub(super) fn remember(
 ) {
     let picked = removals.picked.iter().filter(|(_, because)| *because == Because::Surplus);
     // Asked again after a refusal: it is only now that it goes.
-    let again = sent.moved.iter().map(|(row, ..)| &rows[*row]).filter(|row| {
+    let goes = sent.moved.iter().filter(|moved| moved.1 != Lifecycle::InService);
+    let again = goes.map(|(row, ..)| &rows[*row]).filter(|row| {
         let asked = matches!(row.doing, Doing::AskAgain(_) | Doing::CloudDeletes);
         asked && row.because == Some(Because::Surplus)
     });
@@ -123,7 +124,9 @@ pub(super) fn remember(
         memory.surplus_removed.push((input.now, surplus as u32));
     }
     if !memory.written_off.is_empty() {
-        memory.written_off.retain(|key| input.machines.iter().any(|machine| is(key, machine)));
+        // Who serves again and is asked to go once more is counted until somebody writes that off as well.
+        let off: Vec<_> = rows.iter().filter(|row| row.written_off).collect();
+        memory.written_off.retain(|key| off.iter().any(|row| is(key, row.machine(input))));
     }
     for (row, _, _) in sent.moved.iter().filter(|moved| moved.2 == Why::StuckDelete) {
         let (machine, at) = (rows[*row].machine(input), input.now);

@@ -35,6 +35,16 @@ pub(super) struct Touch<'a> {
     pub ended: Option<(Time, Result<(), Refused>)>,
 }
 
+impl Touch<'_> {
+    /// A delete that ended with its machine gone.
+    pub fn took_it(&self) -> bool {
+        self.verb == Verb::Delete
+            && self.ended.as_ref().is_some_and(|(_, how)| {
+                how.as_ref().err().is_none_or(|refused| refused.refusal == Refusal::Gone)
+            })
+    }
+}
+
 impl<'a> Journal<'a> {
     pub fn read(input: &'a Input<'a>) -> Self {
         let mut by_vm = Vec::new();

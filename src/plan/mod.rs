@@ -86,19 +86,22 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     let picture = desk.picture_is_good(&journal);
     desk.picture = picture;
     let removals = desk.choose_removals(&journal, first_sight);
-    let wish = desk.wish();
-    numbers::check(&desk.count, desk.rows.len(), desk.gate(), wish.total())?;
+    let sent = send::requests(&desk, &removals, picture);
+    let then = desk.count.with_back(sent.back().map(|at| &desk.rows[at]));
+    let wish = desk.wish(&then);
+    numbers::check(&then, desk.rows.len(), desk.gate(), wish.total())?;
     let mut actions = Vec::new();
     if picture {
         let model = model::write(input, &mut desk.memory, wish.fill > 0);
-        let raise = desk.create(&journal, wish, settle_capacity);
+        let asked = create::Asked { wish, settle: settle_capacity };
+        let raise =
+            create::raise(input, &desk.memory, &journal, &desk.count, asked, &mut desk.holds);
         // A raise comes up on the model that is read: with the model written in the same turn it waits for the next look.
         actions.extend(if model.is_some() { model } else { raise });
     }
     if settle_capacity && !actions.iter().any(|action| action.verb() == Verb::Raise) {
         asks::settled_nothing(input, &mut answers);
     }
-    let sent = send::requests(&desk, &removals, picture);
     actions.extend(sent.actions.iter().cloned());
     actions.sort_by_key(Action::verb);
     desk.settle_up(&removals, &sent);
@@ -255,8 +258,7 @@ impl Desk<'_, '_> {
         progress.outdated_left = left;
     }
 
-    fn wish(&self) -> Wish {
-        let c = &self.count;
+    fn wish(&self, c: &Count) -> Wish {
         if self.input.policy.rollout.method == Method::Reimage {
             let begins = self.gate() || c.named > 0;
             let base = c.desired + if begins { self.buffer() } else { 0 };
@@ -286,21 +288,6 @@ impl Desk<'_, '_> {
         // What stays outdated after a rollout ended is left to nobody.
         let left = self.rolling() || c.updating > 0;
         i64::from(left && c.surge > 0 && (c.unavailable == 0 || c.desired == 1))
-    }
-
-    fn create(&mut self, journal: &Journal, wish: Wish, settle: bool) -> Option<Action> {
-        let restorable = self.rows.iter().filter(|row| send::restores(row)).count() as i64;
-        let restorable = restorable.min(wish.fill.max(0));
-        let wish =
-            Wish { fill: wish.fill - restorable, replace: wish.replace - restorable, ..wish };
-        create::raise(
-            self.input,
-            &self.memory,
-            journal,
-            &self.count,
-            create::Asked { wish, settle },
-            &mut self.holds,
-        )
     }
 
     fn choose_removals(&mut self, journal: &Journal, first: bool) -> Removals {
@@ -354,6 +341,7 @@ impl Desk<'_, '_> {
         }
         let leaving = self.rows.iter().filter(|row| {
             row.group == Group::Leaving
+                && !row.written_off
                 && row.because == Some(crate::model::action::Because::Failed)
         });
         let missing = (self.count.desired - self.count.exist).max(0);

@@ -30,6 +30,8 @@ pub(super) struct Count {
     pub live: i64,
     /// Of those leaving, the ones being deleted.
     pub deleting: i64,
+    /// With those whose deletion is overdue.
+    pub ending: i64,
     /// Ghosts that are still listed.
     pub shades: i64,
     /// Deletions past their deadline, of machines that are still listed.
@@ -76,22 +78,15 @@ impl Count {
             let going = row.group == Group::Ghost || (row.group == Group::Leaving && deleting);
             c.stuck += i64::from(stuck && going);
             c.deleting += i64::from(row.group == Group::Leaving && deleting && counts);
+            c.ending += i64::from(row.group == Group::Leaving && deleting);
             c.shades += i64::from(row.group == Group::Ghost && !row.unlisted && counts);
             c.live += i64::from(!(gone || deleted || row.written_off));
             c.excused += i64::from(row.written_off || (deleted && row.shown_deleting));
             c.overdue += i64::from(row.group == Group::Leaving && row.overdue);
-            if !row.group.exists() {
-                continue;
-            }
-            if row.named {
-                c.named += 1;
-            } else if row.kept != Kept::No && row.outdated {
-                c.kept += 1;
-            } else if row.outdated {
-                c.out += 1;
-            } else {
-                c.current += 1;
-                c.proven += i64::from(row.group == Group::Ready);
+            if row.group.exists() {
+                *c.share(row) += 1;
+                let proven = row.is_on_target() && row.group == Group::Ready;
+                c.proven += i64::from(proven);
             }
         }
         c.live += c.pending;
@@ -99,6 +94,26 @@ impl Count {
         c.exist = c.young + c.ready + c.unready + c.updating + c.unknown + c.pending;
         c.promise = c.ready + c.unready;
         c
+    }
+
+    /// The same pool with these machines in service again: who comes back need not be made.
+    pub fn with_back<'a>(mut self, rows: impl Iterator<Item = &'a Row>) -> Self {
+        for row in rows.filter(|row| !row.group.exists()) {
+            *self.group(row.group) -= 1;
+            *self.share(row) += 1;
+            self.exist += 1;
+        }
+        self
+    }
+
+    /// What a machine that exists is to a rollout.
+    fn share(&mut self, row: &Row) -> &mut i64 {
+        match () {
+            () if row.named => &mut self.named,
+            () if row.is_on_target() => &mut self.current,
+            () if row.kept != Kept::No => &mut self.kept,
+            () => &mut self.out,
+        }
     }
 
     fn group(&mut self, group: Group) -> &mut i64 {
@@ -131,8 +146,8 @@ impl Count {
 
     /// Deletions that do not end, whose places the capacity may still count: as many more may come of a raise.
     pub fn stuck_in(&self, capacity: u32) -> i64 {
-        let all = self.exist + self.failed + self.gray + self.leaving;
-        (i64::from(capacity) - all + self.stuck).clamp(0, self.stuck)
+        let stay = self.exist + self.failed + self.gray + self.leaving - self.ending;
+        (i64::from(capacity) - stay).clamp(0, self.stuck)
     }
 
     pub const fn fill(&self) -> i64 {

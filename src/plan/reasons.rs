@@ -124,12 +124,14 @@ fn about_the_gate(desk: &mut Desk) {
                 .ask("retry");
         }
         (Some(Closed::Window), _) => {
-            let changes = desk.input.policy.windows.at(desk.input.now).changes;
-            let until = changes.map_or_else(|| "a window opens".into(), |at| at.to_string());
-            let hold =
-                desk.holds.add(HoldReason::Window, format!("nothing is replaced until {until}"));
+            let (windows, now) = (&desk.input.policy.windows, desk.input.now);
+            let say = match windows.opens_next(now) {
+                Some(at) => format!("nothing is replaced until {at}"),
+                None => "nothing is replaced, and no window opens in the years ahead; change the windows of the pool".into(),
+            };
+            let hold = desk.holds.add(HoldReason::Window, say);
             hold.number("outdated", out);
-            if let Some(at) = changes {
+            if let Some(at) = windows.at(now).changes {
                 hold.again(at);
             }
         }

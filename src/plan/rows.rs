@@ -124,6 +124,10 @@ impl Row {
         self.overdue && !drains && !matches!(self.doing, Doing::Lost | Doing::TakeBack)
     }
 
+    pub const fn is_on_target(&self) -> bool {
+        !self.outdated && !self.named
+    }
+
     /// Never removed by us.
     pub const fn is_untouchable(&self) -> bool {
         matches!(self.kept, Kept::Person | Kept::Cloud)
@@ -285,7 +289,7 @@ fn follow_entries(
         row.doing = doing_of(input, memory, machine, last);
         row.perhaps_deleted = is_unanswered(last);
         row.returning = last.verb == Verb::Restore && last.ended.is_none();
-        if row.doing == Doing::Nothing && last.verb == Verb::Delete {
+        if last.took_it() {
             row.group = Group::Ghost;
         }
     } else {
@@ -332,11 +336,7 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
         };
     };
     match (touch.verb, how) {
-        (Verb::Delete, Ok(())) => {
-            bury(memory, machine, *at);
-            Doing::Nothing
-        }
-        (Verb::Delete, Err(refused)) if refused.refusal == Refusal::Gone => {
+        _ if touch.took_it() => {
             bury(memory, machine, *at);
             Doing::Nothing
         }
@@ -345,6 +345,12 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
         {
             set_aside(input, memory, machine, *at, refused.code.as_deref());
             back(machine)
+        }
+        // Its entry is shown for others of the same request; it was taken back meanwhile.
+        (Verb::Delete, Err(_))
+            if machine.lifecycle == Lifecycle::InService && machine.lifecycle_since >= *at =>
+        {
+            Doing::Nothing
         }
         (Verb::Delete, Err(refused)) => {
             Doing::AskAgain(refused.retry_at.unwrap_or(at.plus(ASK_AGAIN)))

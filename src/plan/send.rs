@@ -22,12 +22,20 @@ pub(super) struct Sent {
     pub actions: Vec<Action>,
     /// Row, new lifecycle, why; sorted by row.
     pub moved: Vec<(usize, Lifecycle, Why)>,
+    /// Not seen, and taken back as soon as they are: waited for, and nobody is made in their place.
+    awaited: Vec<usize>,
 }
 
 impl Sent {
     pub fn of(&self, row: usize) -> Option<(Lifecycle, Why)> {
         let at = self.moved.binary_search_by_key(&row, |moved| moved.0).ok()?;
         Some((self.moved[at].1, self.moved[at].2))
+    }
+
+    /// The rows that come back into service.
+    pub fn back(&self) -> impl Iterator<Item = usize> {
+        let back = |moved: &&(usize, Lifecycle, Why)| moved.1 == Lifecycle::InService;
+        self.moved.iter().filter(back).map(|moved| moved.0).chain(self.awaited.iter().copied())
     }
 }
 
@@ -44,6 +52,7 @@ struct Batches {
     reimage: Vec<Target>,
     drain: Vec<Target>,
     moved: Vec<(usize, Lifecycle, Why)>,
+    awaited: Vec<usize>,
     /// Lost machines that nothing taken back stands in for.
     missing: i64,
     /// The deletes are asked a second time, and may be forced.
@@ -70,7 +79,7 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent 
     }
     batches.moved.sort_unstable_by_key(|moved| moved.0);
     let actions = actions(desk, &mut batches);
-    Sent { actions, moved: batches.moved }
+    Sent { actions, moved: batches.moved, awaited: batches.awaited }
 }
 
 fn restore(desk: &Desk, batches: &mut Batches) {
@@ -85,6 +94,10 @@ fn restore(desk: &Desk, batches: &mut Batches) {
             }
         }
     }
+    let unseen = |row: &Row| row.machine(desk.input).condition == Condition::Unknown;
+    let dark = desk.rows.iter().zip(0..).filter(|(row, _)| restores(row) && unseen(row));
+    let missing = usize::try_from(batches.missing).unwrap_or(0);
+    batches.awaited = dark.map(|(_, at)| at).take(missing).collect();
 }
 
 /// A delete of ours that ended badly and left its machine in deletion for too long is asked once more.

@@ -69,11 +69,13 @@ fn sent(call: &Call, lease: &Lease) -> Sent {
     }
 }
 
-/// How many the capacity asked for beyond those that were listed and stay.
+/// How many the capacity asked for beyond those that were listed and stay. Who writes a machine off writes off its place in
+/// the capacity as well: what comes there is asked for by that word.
 fn seen_lacking(decision: &Decision) -> u32 {
+    let off = &decision.planned.state.written_off;
     let stays = |machine: &&Machine| {
-        machine.missed == 0
-            && !matches!(machine.condition, Condition::Deleting | Condition::Unknown)
+        let seen = !matches!(machine.condition, Condition::Deleting | Condition::Unknown);
+        machine.missed == 0 && (seen || off.contains(&machine.key()))
     };
     let listed = decision.machines.iter().filter(stays).count();
     decision.set.capacity.saturating_sub(u32::try_from(listed).unwrap_or(u32::MAX))

@@ -182,8 +182,10 @@ impl Stage {
     fn real(&self, machines: &[Machine]) -> Vec<Real> {
         let mut records = Records { machines, by_vm: None };
         let Some(sizes) = self.world.true_sizes(self.set) else { return Vec::new() };
-        // What the cloud over-provisions goes by itself; which ones it will be, nobody knows before.
+        // What the cloud over-provisions goes by itself; which ones it will be, nobody knows before. Where it took away one
+        // that was listed, one that was not stays.
         let mut extras = sizes.extras;
+        let (mut swapped, mut not_listed) = (0, Vec::new());
         let showed = self.showed.items().iter().zip(&self.showed.conditions);
         let shown = showed.map(|(view, (condition, since))| {
             // Where no source tells since when, it is since we saw it so.
@@ -207,6 +209,13 @@ impl Stage {
             let taken =
                 || listed.is_none() && brief.deleting && !self.touched.contains_key(&brief.vm);
             let unheard = extra || hidden() || taken();
+            let unseen = |row: &&mut Shown| {
+                brief.deleting && !row.leaving && !self.touched.contains_key(&brief.vm)
+            };
+            swapped += usize::from(listed.as_ref().is_some_and(unseen));
+            if listed.is_none() && !brief.deleting {
+                not_listed.push(all.len());
+            }
             let serves = match listed {
                 Some(row) => row.serves.take(),
                 None => brief.ready.then(|| Time::from_millis(brief.guest_since)),
@@ -220,6 +229,12 @@ impl Stage {
                 unheard,
                 key: Key::shared(brief.vm_text),
             });
+        }
+        not_listed.retain(|at| all.get(*at).is_some_and(|real| !real.unheard));
+        for at in not_listed.into_iter().take(swapped) {
+            if let Some(real) = all.get_mut(at) {
+                real.unheard = true;
+            }
         }
         let gone = shown.rows.into_iter().filter_map(|row| {
             let serves = Some(row.serves?);

@@ -269,6 +269,25 @@ fn outside_the_window_nothing_is_replaced_and_the_rest_goes_on() {
 }
 
 #[test]
+fn a_closed_window_names_when_the_next_one_opens() {
+    let utc = Zone::utc();
+    let day = |from: &str, until: &str| Window::dated(from, until, &utc).unwrap();
+    let pool = |allow: Vec<Window>, deny: Vec<Window>| {
+        let pool = Pool::new(3, "1", "1").old_ready(3);
+        pool.policy(|d| d.windows = Windows::new(allow, deny).unwrap()).plan()
+    };
+    // The next change is a deny, and so is the one after it: neither opens anything.
+    let turn = pool(
+        vec![day("2026-03-03T00:00", "2026-03-05T00:00")],
+        vec![day("2026-03-02T00:00", "2026-03-04T00:00")],
+    );
+    let hold = turn.hold("window").unwrap();
+    assert!(hold.say.contains("2026-03-04T00:00:00Z"), "{}", hold.say);
+    let never = pool(vec![day("2026-02-01T00:00", "2026-02-02T00:00")], vec![]);
+    assert!(never.hold("window").unwrap().say.contains("no window opens"));
+}
+
+#[test]
 fn a_drain_in_flight_is_finished_when_the_window_closes() {
     use poolkeeper::model::action::Because;
     use poolkeeper::model::journal::Outcome;

@@ -3,6 +3,7 @@
 use poolkeeper::model::action::{Action, Because};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
+use poolkeeper::model::plan::AskVerb;
 use poolkeeper::model::time::{Span, Time};
 
 use super::kit::{Pool, Turn, refused};
@@ -148,4 +149,85 @@ fn a_delete_that_left_no_trace_may_still_lower_the_capacity() {
     let unsure = after(Refusal::Preempted);
     unsure.does(None, &[]);
     unsure.says("capacityLags");
+}
+
+#[test]
+fn one_of_a_refused_batch_that_was_taken_back_is_asked_for_no_more() {
+    // The two were refused together; the entry stays in view for the other.
+    let batch = |back: bool| {
+        let pool = Pool::new(4, "1", "1").settled().new_ready(2).new_unready(1).new_failed(1);
+        let pool = pool.lifecycle("n4", Lifecycle::Deleting, Span::minutes(3));
+        let pool = if back {
+            pool.lifecycle("n3", Lifecycle::InService, Span::minutes(1))
+        } else {
+            pool.lifecycle("n3", Lifecycle::Deleting, Span::minutes(3))
+        };
+        let ended = Phase::Ended {
+            at: pool.now.minus(Span::minutes(2)),
+            accepted: None,
+            outcome: refused(Refusal::Conflict),
+        };
+        pool.delete_entry(&["n3", "n4"], Because::Failed, Span::minutes(3), ended)
+            .edit("n3", |machine| machine.since = machine.since.plus(Span::seconds(20)))
+            .plan()
+    };
+    assert!(batch(false).deleted().contains(&"n3"));
+    assert!(!batch(true).deleted().contains(&"n3"));
+    assert!(batch(true).deleted().contains(&"n4"));
+}
+
+#[test]
+fn who_comes_back_is_not_made_anew() {
+    // A drain for a rollout that a person now pauses: its machine stays, and nothing is missing.
+    let pool = Pool::new(3, "1", "1").old_ready(2).new_ready(1).nodes();
+    let going = pool.drain_open("o1", Because::Outdated);
+    let turn = going.clone().ask(AskVerb::Pause).plan();
+    assert_eq!((turn.restored(), turn.raise()), (vec!["o1"], None));
+    // Where it goes on, its replacement is made.
+    let on = going.plan();
+    assert_eq!((on.restored(), on.raise().map(|(_, to)| to)), (vec![], Some(4)));
+}
+
+#[test]
+fn one_that_is_not_seen_and_would_come_back_is_waited_for() {
+    let pool = Pool::new(3, "1", "0").settled().new_ready(3).nodes();
+    let dark = pool.drain_open("n3", Because::Surplus).gone_for(
+        "n3",
+        Condition::Unknown,
+        Span::minutes(1),
+    );
+    let turn = dark.plan();
+    assert_eq!((turn.restored(), turn.raise()), (vec![], None));
+}
+
+#[test]
+fn a_place_of_one_that_is_stuck_may_be_filled_by_any_raise() {
+    // Four of six are stuck in deletion, and two of these are listed no more; the capacity counts the others still.
+    let pool = Pool::new(9, "0", "1").settled().new_ready(6).capacity(4);
+    let stuck = ["n3", "n4", "n5", "n6"].into_iter().fold(pool, |pool, id| {
+        pool.lifecycle(id, Lifecycle::Deleting, Span::hours(2)).gone_for(
+            id,
+            Condition::Deleting,
+            Span::hours(2),
+        )
+    });
+    let stuck = ["n5", "n6"]
+        .into_iter()
+        .fold(stuck, |pool, id| pool.edit(id, |machine| machine.missed = 1));
+    // Six live and two may come beside the one that is asked for: nine in all.
+    assert_eq!(stuck.plan().raise(), Some((4, 5)));
+}
+
+#[test]
+fn who_served_again_is_written_off_no_more() {
+    let pool = Pool::new(3, "1", "0").settled().new_ready(3).new_ready(1);
+    let key = pool.machine("n4").key();
+    let off = pool.state(|state| state.written_off.push(key.clone()));
+    assert_eq!(off.plan().planned.state.written_off, []);
+    let going = off.lifecycle("n4", Lifecycle::Deleting, Span::hours(1)).gone_for(
+        "n4",
+        Condition::Deleting,
+        Span::hours(1),
+    );
+    assert_eq!(going.plan().planned.state.written_off, [key]);
 }

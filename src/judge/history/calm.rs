@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::Notes;
 use super::super::brake::BRAKE_LOOKS_BACK;
-use super::super::facts::{Scene, Tally};
+use super::super::facts::{Look, Scene, Standing, Tally};
 use super::super::removal::writes_to_set;
 use super::super::truth::Truth;
 use crate::model::action::{Action, Because, Verb};
@@ -28,7 +28,7 @@ const QUIET_AFTER: u32 = 100;
 const LONGEST_BACK_OFF: Span = Span::hours(6);
 
 /// The pool as counts, and what is born in it: two turns that look like this are the same place.
-type Place = (Tally, [i64; 9], Option<Time>, Option<Time>, Revision);
+type Place = (Tally, [i64; 11], Option<Time>, Option<Time>, Revision);
 
 /// Law 7.
 #[derive(Debug, Default)]
@@ -175,6 +175,10 @@ fn deadline(entry: &Entry, policy: &Policy) -> Span {
     }
 }
 
+fn many(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 fn place(scene: &Scene) -> Place {
     let case = scene.case;
     let state = &case.planned.state;
@@ -193,7 +197,7 @@ fn place(scene: &Scene) -> Place {
             Verb::Delete => 1_000,
             _ => 1_000_000,
         };
-        each * i64::try_from(action.targets().len().max(1)).unwrap_or(1)
+        each * many(action.targets().len().max(1))
     };
     let open = case.journal.iter().filter(|entry| !entry.is_ended()).map(|entry| &entry.action);
     // One that the cloud takes away is further than one that waits for it.
@@ -204,17 +208,28 @@ fn place(scene: &Scene) -> Place {
         deletes.filter(|entry| entry.action.targets().iter().any(|t| t.is(m))).count()
     };
     let again = goes().filter(|m| asked(m) > 1).count();
+    // Who leaves and nobody is at is not as far as who is being taken away.
+    let at_it = |m: &Machine| {
+        case.journal.iter().any(|e| !e.is_ended() && e.action.targets().iter().any(|t| t.is(m)))
+    };
+    let left =
+        |machine: &Machine, look: &Look| look.standing == Standing::Leaving && !at_it(machine);
+    // And an outdated one that leaves is something else than one too many.
+    let old =
+        |look: &Look| !matches!(look.standing, Standing::Gone | Standing::Ghost) && !look.current;
     let counts = [
         scene.desired,
-        i64::try_from(goes().count()).unwrap_or(i64::MAX),
-        i64::try_from(again).unwrap_or(i64::MAX),
+        many(goes().count()),
+        many(again),
+        many(scene.pairs().filter(|(machine, look)| left(machine, look)).count()),
+        many(scene.looks.iter().filter(|look| old(look)).count()),
         i64::from(case.set.capacity),
         scene.pending,
         going,
         open.map(step).sum(),
         case.planned.actions.iter().map(step).sum(),
         // What was set aside is not tried again for long: with one more of them it is another place.
-        i64::try_from(state.good.len() + 1_000 * state.blocked.len()).unwrap_or(i64::MAX),
+        many(state.good.len() + 1_000 * state.blocked.len()),
     ];
     let ended = state.last.as_ref().map(|last| last.at);
     (scene.tally, counts, rollout.map(|r| r.opened), ended, case.set.revision.clone())
@@ -223,7 +238,7 @@ fn place(scene: &Scene) -> Place {
 /// The sum of all deadlines, as if everything were done one after the other and each time at the last moment.
 fn allowed(policy: &Policy, scene: &Scene) -> Span {
     let covered = scene.rollout().map_or(0, |rollout| i64::from(rollout.covered));
-    let listed = i64::try_from(scene.looks.len()).unwrap_or(i64::MAX);
+    let listed = many(scene.looks.len());
     sum(policy, listed.max(covered).max(scene.desired))
 }
 

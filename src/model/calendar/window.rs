@@ -242,6 +242,18 @@ impl Windows {
         };
         WindowState { open, denied: false, changes: denied_next.into_iter().chain(next).min() }
     }
+
+    /// When work is allowed next, being closed at `now`; none where that is not to be seen.
+    pub fn opens_next(&self, now: Time) -> Option<Time> {
+        let mut at = now;
+        for _ in 0..MOST_HANDED_OVER {
+            at = self.at(at).changes?;
+            if self.at(at).open {
+                return Some(at);
+            }
+        }
+        None
+    }
 }
 
 /// Where the opening that `now` lies in ends, when the windows are laid over each other; none while all are closed.
