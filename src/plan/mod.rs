@@ -258,13 +258,15 @@ impl Desk<'_, '_> {
         progress.outdated_left = left;
     }
 
+    /// With `c` as it will be when those that come back are there. Whoever of them was named waits for its turn to go.
     fn wish(&self, c: &Count) -> Wish {
+        let named = self.count.named;
         if self.input.policy.rollout.method == Method::Reimage {
             let begins = self.gate() || c.named > 0;
             let base = c.desired + if begins { self.buffer() } else { 0 };
             let fill = c.fill();
             let room = c.desired - c.kept - c.current;
-            let far = self.far + c.named - c.current;
+            let far = self.far + named - c.current;
             let replace = (base - c.exist).min(room.min(far).max(fill));
             return Wish {
                 fill,
@@ -273,7 +275,7 @@ impl Desk<'_, '_> {
                 open: self.closed.is_none(),
             };
         }
-        let replace = c.want(self.gate()).min(self.far + c.named - c.current);
+        let replace = c.want(self.gate()).min(self.far + named - c.current);
         Wish {
             fill: c.fill(),
             replace,
