@@ -4,7 +4,18 @@
 //! not shown. Tokens and operation addresses are types that print nothing, and go only to the origin they are for.
 //! Begin with [`Azure`]; [`wire`] is the JSON, `http` the road, `refusal` the meaning of every "no".
 
+mod change;
 pub mod cloud;
+mod condition;
+mod facts;
+mod http;
+mod known;
+mod members;
+mod operation;
+pub mod path;
+mod print;
+mod read;
+pub mod refusal;
 pub mod throttle;
 pub mod wire;
 
@@ -12,6 +23,53 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+
+pub use http::{BadNet, Net, Proxy, SharedClock};
+
+use crate::model::plan::Follow;
+use crate::model::time::Span;
+use cloud::Cloud;
+use http::Arm;
+use known::{Kept, Shelf};
+use throttle::Learn;
+
+/// How long each kind of fact is good for.
+// Autoscale, quota and images change when people act, or as machines come and go; sizes with a new region.
+const AUTOSCALE_FOR: Span = Span::minutes(5);
+const USAGES_FOR: Span = Span::minutes(2);
+const VERSIONS_FOR: Span = Span::minutes(5);
+const SIZES_FOR: Span = Span::hours(6);
+
+/// The scale sets of one cloud, as one identity sees them. Implements `ReadCloud` and `ChangeCloud`.
+#[derive(Debug)]
+pub struct Azure {
+    arm: Arm,
+    shelf: Shelf,
+    autoscale: Kept<facts::Autoscaled>,
+    sizes: Kept<facts::Sizes>,
+    usages: Kept<facts::Left>,
+    versions: Kept<Option<Follow>>,
+}
+
+impl Azure {
+    /// Opens nothing yet: the first call does.
+    pub fn new(
+        cloud: Cloud,
+        net: &Net,
+        tokens: Arc<dyn TokenSource>,
+        learn: Arc<dyn Learn>,
+        clock: SharedClock,
+    ) -> Result<Self, BadNet> {
+        Ok(Self {
+            arm: Arm::new(cloud, net, tokens, learn, clock)?,
+            shelf: Shelf::default(),
+            autoscale: Kept::new(AUTOSCALE_FOR),
+            sizes: Kept::new(SIZES_FOR),
+            usages: Kept::new(USAGES_FOR),
+            versions: Kept::new(VERSIONS_FOR),
+        })
+    }
+}
 
 /// A bearer token. Prints nothing.
 #[derive(Clone, PartialEq, Eq)]
