@@ -32,6 +32,7 @@ const CRATES: &[(&str, Where)] = &[
     ("clap_complete", Where::Rooms(&["cli", "main"])),
     ("terminal_size", Where::Rooms(&["cli"])),
     ("criterion", Where::Tests),
+    ("peak_alloc", Where::Tests),
     ("proptest", Where::Tests),
 ];
 
