@@ -15,7 +15,7 @@ mod operation;
 pub mod path;
 mod print;
 mod read;
-pub mod refusal;
+mod refusal;
 pub mod throttle;
 pub mod wire;
 
