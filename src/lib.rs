@@ -18,6 +18,7 @@
 //! - There is no number that means "unknown", and no path by which a scale set itself is deleted.
 
 pub mod act;
+pub mod adapters;
 pub mod ambient;
 pub mod api;
 pub mod cli;
