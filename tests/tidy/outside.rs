@@ -14,6 +14,12 @@ enum Where {
 /// Formats live at the edges, so the core cannot read or write any; a client crate has one home.
 const CRATES: &[(&str, Where)] = &[
     ("thiserror", Where::Anywhere),
+    ("async_trait", Where::Rooms(AZURE)),
+    ("azure_core", Where::Rooms(AZURE)),
+    ("azure_identity", Where::Rooms(AZURE)),
+    ("ring", Where::Rooms(AZURE)),
+    ("rustls_pki_types", Where::Rooms(AZURE)),
+    ("tokio", Where::Rooms(&["ambient", "adapters::azure", "daemon"])),
     ("jiff", Where::Rooms(&["model", "ambient"])),
     ("serde", Where::Rooms(&["api", "memory", "cli"])),
     ("serde_json", Where::Rooms(&["api", "memory", "cli"])),
@@ -25,6 +31,8 @@ const CRATES: &[(&str, Where)] = &[
     ("criterion", Where::Tests),
     ("proptest", Where::Tests),
 ];
+
+const AZURE: &[&str] = &["adapters::azure"];
 
 const RULE: &str = "outside crates";
 const TABLE: &str = "CRATES in tests/tidy/outside.rs";
