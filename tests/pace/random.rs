@@ -76,7 +76,7 @@ impl Room {
         match self.gate.ask(&call, self.now) {
             Asked::Go(grant) => self.go(grant, pool, operation, machines),
             Asked::Wait(ticket, _) => {
-                self.waiting.push((ticket, pool, operation, machines, before))
+                self.waiting.push((ticket, pool, operation, machines, before));
             }
             Asked::NotNow(why) => assert!(why.retry_at >= self.now),
         }
@@ -170,7 +170,7 @@ impl Room {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     /// A server that only we ask never refuses, however its tokens come back, whichever order its answers come in and
     /// whichever of them are lost.
