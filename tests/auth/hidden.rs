@@ -1,10 +1,16 @@
-//! No secret in any text: settings, tokens and failures printed in all ways, while the other side says back all it hears.
+//! No secret in any text: settings, tokens and failures printed in all ways, and all that is logged at any level, while the
+//! other side says back all it hears.
 
-use std::sync::Arc;
+use std::fmt::{Debug, Write};
+use std::sync::{Arc, Mutex};
 
 use azure_core::http::{Method, Request, Url};
 use poolkeeper::adapters::azure::auth::{Settings, TokenSource, Way};
 use poolkeeper::model::time::Span;
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::sts::{Cli, FEDERATED, File, Reply, SECRET, Sts, TOKEN, by};
 
@@ -14,8 +20,43 @@ fn nothing_of_it(text: &str) {
     }
 }
 
+/// All that is logged, in one text.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Visit for Log {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0.lock().unwrap(), "{field}={value:?} ").unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        span.record(&mut self.clone());
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        values.record(&mut self.clone());
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_works_is_printed_without_it() {
+    let log = Log::default();
+    let _logs = tracing::subscriber::set_default(log.clone());
     let sts = Sts::always(Reply::Token(Span::hours(1)));
     let settings = by(Way::ClientSecret);
     nothing_of_it(&format!("{settings:?} {settings:#?}"));
@@ -28,10 +69,15 @@ async fn what_works_is_printed_without_it() {
     let mut request = Request::new(url, Method::Get);
     token.authorize(&mut request).unwrap();
     nothing_of_it(&format!("{request:?} {:?}", request.headers()));
+    let logged = log.0.lock().unwrap();
+    assert!(logged.contains("oauth2/v2.0/token"), "nothing was logged: {logged}");
+    nothing_of_it(&logged);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_fails_is_printed_without_it() {
+    let log = Log::default();
+    let _logs = tracing::subscriber::set_default(log.clone());
     let file = File::new("hidden", FEDERATED);
     let certificate: std::path::PathBuf =
         [env!("CARGO_MANIFEST_DIR"), "tests", "auth", "fixtures", "pkcs8.pem"].iter().collect();
@@ -65,6 +111,7 @@ async fn what_fails_is_printed_without_it() {
             said.push(failed.to_string());
         }
     }
+    nothing_of_it(&log.0.lock().unwrap());
     assert_eq!(said.len(), 25);
     assert!(said.iter().all(|said| said.starts_with("no token by ")), "{said:#?}");
 }

@@ -30,6 +30,7 @@ const CRATES: &[(&str, Where)] = &[
     ("terminal_size", Where::Rooms(&["cli"])),
     ("criterion", Where::Tests),
     ("proptest", Where::Tests),
+    ("tracing", Where::Tests),
 ];
 
 const AZURE: &[&str] = &["adapters::azure"];

@@ -6,6 +6,8 @@ use azure_core::http::{AsyncRawResponse, HttpClient, Request, Url};
 
 use super::failed::{NO_TOKEN, Why};
 
+const SILENCE: &str = "nobody answers at its address, or the connection broke";
+
 /// One attempt's line.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -59,12 +61,14 @@ impl Line {
 #[async_trait::async_trait]
 impl HttpClient for Line {
     async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
-        self.note(Some(Why::Unanswered("nobody answers at its address, or the connection broke")));
-        let answer = match self.undressed(request) {
-            Some(undressed) => self.http.execute_request(&undressed).await?,
-            None => self.http.execute_request(request).await?,
-        };
-        let answer = answer.try_into_raw_response().await?;
+        self.note(Some(Why::Unanswered(SILENCE)));
+        // What is built on this line logs what went wrong there, so that must not be in another's words.
+        let in_own_words =
+            |_| azure_core::Error::with_message(azure_core::error::ErrorKind::Io, SILENCE);
+        let undressed = self.undressed(request);
+        let sent = undressed.as_ref().unwrap_or(request);
+        let answer = self.http.execute_request(sent).await.map_err(in_own_words)?;
+        let answer = answer.try_into_raw_response().await.map_err(in_own_words)?;
         let status = u16::from(answer.status());
         let body = answer.body();
         self.note(match status {
