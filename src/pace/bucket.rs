@@ -123,12 +123,6 @@ impl Bucket {
         self.level.div_euclid(TOKEN)
     }
 
-    /// Forgetting it loses nothing: a new one would be the same.
-    pub fn is_like_new(&mut self, now: Time) -> bool {
-        self.refill(now);
-        self.level >= most(self.limit) && self.in_flight == 0 && self.shut_until.is_none()
-    }
-
     /// A clock that was set back gives nothing and takes nothing.
     fn refill(&mut self, now: Time) {
         let passed = now.since(self.at).millis();

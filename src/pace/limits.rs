@@ -1,17 +1,12 @@
 //! All buckets: of which limits a call needs tokens, what answers told about them, and how many are kept.
 
-use std::collections::BTreeMap;
-
 use super::bucket::Bucket;
 use super::operation::{Cost, Limit, Operation, POLICIES, Scope};
 use super::told::Told;
 use crate::model::time::{Span, Time};
 
-/// Buckets that are kept.
-// 16,384: seven limits for each of two thousand sets, in 2 MB.
-const MOST_BUCKETS: usize = 16_384;
-
-/// Names of limits that are kept; those of the documented ones among them.
+/// Names of limits that are kept; those of the documented ones among them. So no holder has more buckets than this, and
+/// sets have four each where nothing is learnt.
 const MOST_NAMES: usize = 64;
 
 /// Limits beyond the documented ones that one operation can be known to meet.
@@ -27,9 +22,12 @@ const NO_LIMITS: &[&str] = &["VmssQueuedVMOperations"];
 /// Longest name that is believed to be one.
 const LONGEST_NAME: usize = 96;
 
-/// A set, or a subscription. Numbers are not used again.
+/// A set, or a subscription, by the place of what is known of it. A place is used again, with a higher age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Holder(pub u64);
+pub(super) struct Holder {
+    pub place: u32,
+    pub age: u32,
+}
 
 /// One bucket: of whom, for which limit.
 pub(super) type Key = (Holder, u16);
@@ -61,7 +59,16 @@ type Charge = (u16, Cost);
 pub(super) struct Limits {
     names: Vec<Named>,
     charges: Vec<Vec<Charge>>,
-    buckets: BTreeMap<Key, Bucket>,
+    shelves: Vec<Shelf>,
+    /// For whom we forgot, and who still has a call under way.
+    nobodys: Bucket,
+}
+
+/// The buckets of one holder.
+#[derive(Debug, Clone)]
+struct Shelf {
+    holder: Holder,
+    buckets: Vec<(u16, Bucket)>,
 }
 
 /// A limit as it stands, for people.
@@ -91,7 +98,8 @@ impl Limits {
             known.filter_map(|(name, cost)| Some((number(name)? as u16, *cost))).collect()
         });
         let charges = charges.collect();
-        Self { names, charges, buckets: BTreeMap::new() }
+        let nobodys = Bucket::full(names[0].limit, Time::default());
+        Self { names, charges, shelves: Vec::new(), nobodys }
     }
 
     /// The buckets that must pay, and what each pays.
@@ -118,12 +126,36 @@ impl Limits {
         self.bill(bill).nth(n)
     }
 
-    pub fn bucket(&mut self, key: Key, now: Time) -> &mut Bucket {
-        if self.buckets.len() >= MOST_BUCKETS && !self.buckets.contains_key(&key) {
-            self.make_room(now);
+    /// The bucket under this key; a full one, where none was needed before.
+    pub fn bucket(&mut self, (holder, number): Key, now: Time) -> &mut Bucket {
+        let place = holder.place as usize;
+        while self.shelves.len() <= place {
+            let place = self.shelves.len() as u32;
+            self.shelves.push(Shelf { holder: Holder { place, age: 0 }, buckets: Vec::new() });
         }
-        let limit = self.names[usize::from(key.1)].limit;
-        self.buckets.entry(key).or_insert_with(|| Bucket::full(limit, now))
+        let shelf = &mut self.shelves[place];
+        if shelf.holder.age < holder.age {
+            *shelf = Shelf { holder, buckets: Vec::new() };
+        } else if shelf.holder.age > holder.age {
+            return &mut self.nobodys;
+        }
+        let at = match shelf.buckets.iter().position(|(known, _)| *known == number) {
+            Some(at) => at,
+            None => {
+                let limit = self.names[usize::from(number)].limit;
+                shelf.buckets.push((number, Bucket::full(limit, now)));
+                shelf.buckets.len() - 1
+            }
+        };
+        &mut shelf.buckets[at].1
+    }
+
+    fn known(&mut self, (holder, number): Key) -> Option<&mut Bucket> {
+        let shelf = self.shelves.get_mut(holder.place as usize)?;
+        let of = shelf.buckets.iter_mut().filter(|_| shelf.holder == holder);
+        of.map(|(known, bucket)| (*known, bucket))
+            .find(|(known, _)| *known == number)
+            .map(|(_, b)| b)
     }
 
     pub fn take(&mut self, bill: Bill, now: Time) {
@@ -138,7 +170,7 @@ impl Limits {
     pub fn give_back(&mut self, bill: Bill) {
         for n in 0..self.charged(bill.operation) {
             if let Some((key, cost)) = self.nth(bill, n)
-                && let Some(bucket) = self.buckets.get_mut(&key)
+                && let Some(bucket) = self.known(key)
             {
                 bucket.give_back(cost);
             }
@@ -149,7 +181,7 @@ impl Limits {
     pub fn ended(&mut self, bill: Bill) {
         for n in 0..self.charged(bill.operation) {
             if let Some((key, cost)) = self.nth(bill, n)
-                && let Some(bucket) = self.buckets.get_mut(&key)
+                && let Some(bucket) = self.known(key)
             {
                 bucket.ended(cost, bill.call);
             }
@@ -249,36 +281,29 @@ impl Limits {
         (documented || refused || left > 0).then_some(number)
     }
 
-    /// Forget buckets that are as new; if that is not enough, all that nobody shut.
-    fn make_room(&mut self, now: Time) {
-        self.buckets.retain(|_, bucket| !bucket.is_like_new(now));
-        if self.buckets.len() >= MOST_BUCKETS {
-            self.buckets.retain(|_, bucket| bucket.shut_until(now).is_some());
-        }
-        if self.buckets.len() >= MOST_BUCKETS {
-            self.buckets.clear();
-        }
-    }
-
     pub fn forget(&mut self, holder: Holder) {
-        let keys = (holder, 0)..=(holder, u16::MAX);
-        let gone: Vec<Key> = self.buckets.range(keys).map(|(key, _)| *key).collect();
-        for key in gone {
-            self.buckets.remove(&key);
+        if let Some(shelf) = self.shelves.get_mut(holder.place as usize)
+            && shelf.holder == holder
+        {
+            shelf.buckets = Vec::new();
         }
     }
 
     pub fn seen(&mut self, now: Time) -> Vec<(Holder, LimitSeen)> {
-        let (names, buckets) = (&self.names, &mut self.buckets);
-        let seen = buckets.iter_mut().map(|((holder, number), bucket)| {
+        let (names, shelves) = (&self.names, &mut self.shelves);
+        let each = shelves.iter_mut().flat_map(|shelf| {
+            let holder = shelf.holder;
+            shelf.buckets.iter_mut().map(move |(number, bucket)| (holder, *number, bucket))
+        });
+        let seen = each.map(|(holder, number, bucket)| {
             let seen = LimitSeen {
-                name: names[usize::from(*number)].name.clone(),
+                name: names[usize::from(number)].name.clone(),
                 set: None,
                 left: bucket.level(now),
                 most: bucket.most(),
                 shut_until: bucket.shut_until(now),
             };
-            (*holder, seen)
+            (holder, seen)
         });
         seen.collect()
     }

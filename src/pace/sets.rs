@@ -39,11 +39,14 @@ pub(super) struct Set {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sets {
-    known: BTreeMap<Holder, Set>,
+    /// By place. Subscriptions have places too, with nothing in them here.
+    known: Vec<Option<(Holder, Set)>>,
+    /// Places that are empty, with the age of who comes there next.
+    free: Vec<Holder>,
+    count: usize,
     /// By a hash of the id that does not look at the case; the few that share one are told apart by their text.
     by_hash: BTreeMap<u64, Vec<Holder>>,
     subscriptions: BTreeMap<Box<str>, Holder>,
-    last: u64,
 }
 
 impl Set {
@@ -79,7 +82,7 @@ impl Sets {
         let hash = hash(id.as_str());
         if let Some(same) = self.by_hash.get(&hash) {
             for holder in same {
-                if let Some(set) = self.known.get_mut(holder)
+                if let Some(Some((_, set))) = self.known.get_mut(holder.place as usize)
                     && set.id.as_str().eq_ignore_ascii_case(id.as_str())
                 {
                     set.used = now;
@@ -91,11 +94,13 @@ impl Sets {
     }
 
     pub fn get(&self, holder: Holder) -> Option<&Set> {
-        self.known.get(&holder)
+        let (found, set) = self.known.get(holder.place as usize)?.as_ref()?;
+        (*found == holder).then_some(set)
     }
 
     pub fn get_mut(&mut self, holder: Holder) -> Option<&mut Set> {
-        self.known.get_mut(&holder)
+        let (found, set) = self.known.get_mut(holder.place as usize)?.as_mut()?;
+        (*found == holder).then_some(set)
     }
 
     fn add(
@@ -105,7 +110,7 @@ impl Sets {
         now: Time,
         forgets: impl FnMut(Holder),
     ) -> Holder {
-        if self.known.len() >= MOST_SETS {
+        if self.count >= MOST_SETS {
             self.make_room(now, forgets);
         }
         let subscription = self.subscription(subscription_of(id.as_str()));
@@ -120,7 +125,8 @@ impl Sets {
             paging: 0,
             on_a_page: 1,
         };
-        self.known.insert(holder, set);
+        self.known[holder.place as usize] = Some((holder, set));
+        self.count += 1;
         self.by_hash.entry(hash).or_default().push(holder);
         holder
     }
@@ -136,33 +142,41 @@ impl Sets {
     }
 
     fn new_holder(&mut self) -> Holder {
-        self.last += 1;
-        Holder(self.last)
+        self.free.pop().unwrap_or_else(|| {
+            self.known.push(None);
+            Holder { place: self.known.len() as u32 - 1, age: 1 }
+        })
     }
 
     /// Drop what was not used for long, and if that is not enough, a quarter of all, those used longest ago; and the
     /// subscriptions in which nothing is left.
     fn make_room(&mut self, now: Time, mut forgets: impl FnMut(Holder)) {
-        let mut by_age: Vec<(Time, Holder)> =
-            self.known.iter().map(|(h, s)| (s.used, *h)).collect();
+        let known = self.known.iter().flatten();
+        let mut by_age: Vec<(Time, Holder)> = known.map(|(h, set)| (set.used, *h)).collect();
         by_age.sort_unstable();
         let old = by_age.iter().take_while(|(used, _)| now.since(*used) > KEPT_FOR).count();
-        for (_, holder) in by_age.drain(..old.max(MOST_SETS / 4).min(by_age.len())) {
-            self.known.remove(&holder);
-            forgets(holder);
+        by_age.truncate(old.max(MOST_SETS / 4));
+        let mut gone: Vec<Holder> = by_age.into_iter().map(|(_, holder)| holder).collect();
+        for holder in &gone {
+            self.known[holder.place as usize] = None;
         }
+        self.count -= gone.len();
         let sets = &self.known;
         self.by_hash.retain(|_, same| {
-            same.retain(|holder| sets.contains_key(holder));
+            same.retain(|holder| sets[holder.place as usize].is_some());
             !same.is_empty()
         });
         self.subscriptions.retain(|_, holder| {
-            let used = sets.values().any(|set| set.subscription == *holder);
+            let used = sets.iter().flatten().any(|(_, set)| set.subscription == *holder);
             if !used {
-                forgets(*holder);
+                gone.push(*holder);
             }
             used
         });
+        for Holder { place, age } in gone {
+            forgets(Holder { place, age });
+            self.free.push(Holder { place, age: age + 1 });
+        }
     }
 }
 
@@ -226,7 +240,8 @@ mod tests {
             });
             assert_eq!(sets.find(&id("kept", "web"), now, |_| ()), kept);
         }
-        assert!(sets.known.len() <= MOST_SETS && sets.by_hash.len() <= MOST_SETS);
+        assert!(sets.count <= MOST_SETS && sets.by_hash.len() <= MOST_SETS);
+        assert!(sets.known.len() <= MOST_SETS + MOST_SETS / 100 + 2, "places are used again");
         assert!(sets.subscriptions.len() <= MOST_SETS / 100 + 2);
         assert!(forgotten >= 2 * MOST_SETS);
     }
