@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(sets.find(&id("kept", "web"), now, |_| ()), kept);
         }
         assert!(sets.count <= MOST_SETS && sets.by_hash.len() <= MOST_SETS);
-        assert!(sets.known.len() <= MOST_SETS + MOST_SETS / 100 + 2, "places are used again");
+        assert!(sets.known.len() <= MOST_SETS + 50, "places are used again");
         assert!(sets.subscriptions.len() <= MOST_SETS / 100 + 2);
         assert!(forgotten >= 2 * MOST_SETS);
     }
