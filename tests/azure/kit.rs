@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use azure_core::credentials::Secret;
 use poolkeeper::act::Order;
-use poolkeeper::adapters::azure::cloud::Cloud;
+use poolkeeper::adapters::azure::auth::{AuthFailed, Token, TokenSource};
+use poolkeeper::adapters::azure::cloud::{Cloud, Origin};
 use poolkeeper::adapters::azure::throttle::{Asked, Learn, ThrottleHint};
-use poolkeeper::adapters::azure::{Azure, Net, NoToken, Proxy, Token, TokenSource};
+use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::action::{Because, Expect, Target};
 use poolkeeper::model::ids::{EntryId, Etag, InstanceId, PoolName, Revision, ScaleSetId, VmId};
@@ -44,19 +46,23 @@ impl Clock for Hand {
 /// Gives out tokens that are numbered; a refused one is followed by the next, unless there is but one.
 #[derive(Debug, Default)]
 pub struct Purse {
+    /// Whom its tokens are for: the ARM of the adapter that was made last.
+    pub origin: Mutex<Option<Origin>>,
     pub refused: Mutex<Vec<Token>>,
     pub only_one: bool,
-    pub empty: Option<NoToken>,
+    pub empty: Option<AuthFailed>,
 }
 
 #[async_trait]
 impl TokenSource for Purse {
-    async fn token(&self) -> Result<Token, NoToken> {
+    async fn token(&self) -> Result<Token, AuthFailed> {
         if let Some(why) = &self.empty {
             return Err(why.clone());
         }
         let used = if self.only_one { 0 } else { self.refused.lock().unwrap().len() };
-        Ok(Token::new(format!("{SECRET}-{used}")))
+        let secret = Secret::new(format!("{SECRET}-{used}"));
+        let origin = self.origin.lock().unwrap().clone().unwrap();
+        Ok(Token::new(secret, START.plus(Span::hours(1)), origin))
     }
 
     fn refused(&self, token: &Token) {
@@ -115,10 +121,11 @@ pub fn adapter(
     ledger: &Arc<Ledger>,
     hand: &Arc<Hand>,
 ) -> Azure {
-    let cloud = Cloud::custom("https://login.example/", base, "https://arm.example").unwrap();
+    let cloud = Cloud::custom("https://login.example/", base, Some("https://arm.example")).unwrap();
+    *purse.origin.lock().unwrap() = Some(cloud.origin());
     let net = Net { proxy: Proxy::None, answer_within: patience, ..Net::default() };
     let (tokens, learn, clock) = (Arc::clone(purse), Arc::clone(ledger), Arc::clone(hand));
-    Azure::new(cloud, &net, tokens, learn, clock).unwrap()
+    Azure::new(cloud, net.http().unwrap(), tokens, learn, clock)
 }
 
 impl Kit {

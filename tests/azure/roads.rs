@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use poolkeeper::act::{Answer, ChangeCloud, Poll};
-use poolkeeper::adapters::azure::NoToken;
+use poolkeeper::adapters::azure::auth::{AuthFailed, Tried, Way, Why};
 use poolkeeper::model::journal::{Operation, Refusal};
 use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
@@ -56,10 +56,15 @@ async fn it_is_sent_twice_at_most_and_never_again_with_the_same_token() {
 #[tokio::test]
 async fn without_a_token_nothing_is_sent() {
     for (why, refusal, answer) in [
-        (NoToken::Refused("AADSTS7000215".into()), Refusal::Forbidden, "refused"),
-        (NoToken::Unreachable("no answer".into()), Refusal::Unclear, "not sent"),
+        (
+            Why::Refused { status: 401, number: Some(7_000_215), code: None },
+            Refusal::Forbidden,
+            "refused",
+        ),
+        (Why::Late(10), Refusal::Unclear, "not sent"),
     ] {
-        let purse = Purse { empty: Some(why.clone()), ..Purse::default() };
+        let failed = AuthFailed { tried: vec![Tried { way: Way::ClientSecret, why }] };
+        let purse = Purse { empty: Some(failed), ..Purse::default() };
         let kit = kit_of(purse, Ledger::default(), Duration::from_secs(5), usual).await;
         let failed = kit.look().await.unwrap_err();
         assert_eq!(failed.refusal, refusal);

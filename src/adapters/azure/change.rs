@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::Azure;
-use super::NoToken;
 use super::http::{Ask, Unheard, Verb};
 use super::members::members;
 use super::operation::{self, Address};
@@ -293,10 +292,10 @@ fn is_of_the_set(no: &Refused) -> bool {
 
 fn not_heard(why: &Unheard) -> Answer {
     match why {
-        Unheard::NoToken(NoToken::Refused(_)) => refused(Refusal::Forbidden, "NoToken"),
+        Unheard::NoToken(failed) if failed.is_final() => refused(Refusal::Forbidden, "NoToken"),
         Unheard::Foreign => refused(Refusal::Invalid, "ForeignAddress"),
         // Certain not to have left: it is planned again.
-        Unheard::NoToken(NoToken::Unreachable(_)) | Unheard::Late | Unheard::NotSent(_) => {
+        Unheard::NoToken(_) | Unheard::TokenLate | Unheard::Late | Unheard::NotSent(_) => {
             Answer::NotSent
         }
         Unheard::Lost(_) => Answer::Lost,

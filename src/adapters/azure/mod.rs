@@ -2,8 +2,9 @@
 //!
 //! Never here: a decision, a wait, a repeat of a call that may have had its effect, a number made up for one that was
 //! not shown. Tokens and operation addresses are types that print nothing, and go only to the origin they are for.
-//! Begin with [`Azure`]; [`wire`] is the JSON, `http` the road, `refusal` the meaning of every "no".
+//! Begin with [`Azure`]; [`auth`] is who we are, [`wire`] the JSON, `http` the road, `refusal` the meaning of every "no".
 
+pub mod auth;
 mod change;
 pub mod cloud;
 mod condition;
@@ -19,15 +20,15 @@ mod refusal;
 pub mod throttle;
 pub mod wire;
 
-use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use azure_core::http::HttpClient;
 
 pub use http::{BadNet, Net, Proxy, SharedClock};
 
 use crate::model::plan::Follow;
 use crate::model::time::Span;
+use auth::TokenSource;
 use cloud::Cloud;
 use http::Arm;
 use known::{Kept, Shelf};
@@ -52,62 +53,21 @@ pub struct Azure {
 }
 
 impl Azure {
-    /// Opens nothing yet: the first call does.
+    /// Opens nothing yet: the first call does. `http` is best the one that tokens are had by, from [`Net::http`].
     pub fn new(
         cloud: Cloud,
-        net: &Net,
+        http: Arc<dyn HttpClient>,
         tokens: Arc<dyn TokenSource>,
         learn: Arc<dyn Learn>,
         clock: SharedClock,
-    ) -> Result<Self, BadNet> {
-        Ok(Self {
-            arm: Arm::new(cloud, net, tokens, learn, clock)?,
+    ) -> Self {
+        Self {
+            arm: Arm::new(cloud, http, tokens, learn, clock),
             shelf: Shelf::default(),
             autoscale: Kept::new(AUTOSCALE_FOR),
             sizes: Kept::new(SIZES_FOR),
             usages: Kept::new(USAGES_FOR),
             versions: Kept::new(VERSIONS_FOR),
-        })
+        }
     }
-}
-
-/// A bearer token. Prints nothing.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(Arc<str>);
-
-impl Token {
-    pub fn new(secret: impl AsRef<str>) -> Self {
-        Self(secret.as_ref().into())
-    }
-
-    /// For the header it goes into, and for nothing else.
-    pub fn secret(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
-
-/// Why there is no token. The text holds no secret: it is shown to people.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoToken {
-    /// The identity was refused, or none is set up: only a person can change that.
-    #[error("no token: {0}")]
-    Refused(Box<str>),
-    /// Whoever gives tokens out did not answer in time; the next try may go well.
-    #[error("no token for now: {0}")]
-    Unreachable(Box<str>),
-}
-
-/// Where tokens for the ARM of one cloud come from. Keeps them, and gives each out until it is due.
-#[async_trait]
-pub trait TokenSource: fmt::Debug + Send + Sync {
-    async fn token(&self) -> Result<Token, NoToken>;
-
-    /// ARM refused this one: it is never given out again.
-    fn refused(&self, token: &Token);
 }

@@ -138,7 +138,7 @@ fn failed(refusal: Refusal, say: String) -> ReadFailed {
 
 fn unheard(why: &Unheard) -> ReadFailed {
     let refusal = match why {
-        Unheard::NoToken(super::NoToken::Refused(_)) => Refusal::Forbidden,
+        Unheard::NoToken(failed) if failed.is_final() => Refusal::Forbidden,
         Unheard::Foreign => Refusal::Invalid,
         _ => Refusal::Unclear,
     };

@@ -8,8 +8,7 @@ use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request};
 
 use super::SharedClock;
-use crate::adapters::azure::Token;
-use crate::adapters::azure::cloud::Cloud;
+use crate::adapters::azure::auth::Token;
 use crate::model::time::Time;
 
 /// Why it was kept back here.
@@ -43,7 +42,6 @@ impl Trip {
 }
 
 pub(super) struct Bearer {
-    cloud: Cloud,
     clock: SharedClock,
 }
 
@@ -54,8 +52,8 @@ impl std::fmt::Debug for Bearer {
 }
 
 impl Bearer {
-    pub fn new(cloud: Cloud, clock: SharedClock) -> Self {
-        Self { cloud, clock }
+    pub fn new(clock: SharedClock) -> Self {
+        Self { clock }
     }
 }
 
@@ -71,13 +69,10 @@ impl Policy for Bearer {
         else {
             return Err(Error::with_message(ErrorKind::Other, "a request without its trip"));
         };
-        if !self.cloud.owns(request.url()) {
-            return Err(trip.stop(Halt::Foreign));
-        }
         if trip.before.is_some_and(|before| self.clock.now() > before) {
             return Err(trip.stop(Halt::Late));
         }
-        request.insert_header("authorization", format!("Bearer {}", trip.token.secret()));
+        trip.token.authorize(request).map_err(|_| trip.stop(Halt::Foreign))?;
         first.send(ctx, request, rest).await
     }
 }

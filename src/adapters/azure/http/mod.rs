@@ -15,16 +15,17 @@ use std::time::Duration;
 use azure_core::http::headers::Headers;
 use azure_core::http::policies::Policy;
 use azure_core::http::{
-    ClientOptions, Context, Method, Pipeline, PipelineSendOptions, Request, RetryOptions, Transport,
+    ClientOptions, Context, HttpClient, Method, Pipeline, PipelineSendOptions, Request,
+    RetryOptions, Transport,
 };
 use bytes::Bytes;
 use url::Url;
 
 pub use transport::{BadNet, Net, Proxy};
 
+use super::auth::{AuthFailed, Token, TokenSource};
 use super::cloud::Cloud;
 use super::throttle::{Asked, Learn, ThrottleHint};
-use super::{NoToken, Token, TokenSource};
 use crate::ambient::Clock;
 use crate::model::time::Time;
 use bearer::{Bearer, Halt, Trip};
@@ -57,7 +58,9 @@ pub(super) struct Ask<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unheard {
     #[error(transparent)]
-    NoToken(#[from] NoToken),
+    NoToken(#[from] AuthFailed),
+    #[error("no token: whoever gives them out took too long")]
+    TokenLate,
     #[error("it could not leave in time")]
     Late,
     #[error("the address is not of this cloud's ARM, so no token is sent there")]
@@ -137,22 +140,21 @@ impl fmt::Debug for Arm {
 impl Arm {
     pub fn new(
         cloud: Cloud,
-        net: &Net,
+        http: Arc<dyn HttpClient>,
         tokens: Arc<dyn TokenSource>,
         learn: Arc<dyn Learn>,
         clock: SharedClock,
-    ) -> Result<Self, BadNet> {
-        let wire = transport::Wire::new(net)?;
+    ) -> Self {
         let options = ClientOptions {
             retry: RetryOptions::none(),
-            transport: Some(Transport::new(Arc::new(wire))),
+            transport: Some(Transport::new(http)),
             ..ClientOptions::default()
         };
-        let bearer: Arc<dyn Policy> = Arc::new(Bearer::new(cloud.clone(), Arc::clone(&clock)));
+        let bearer: Arc<dyn Policy> = Arc::new(Bearer::new(Arc::clone(&clock)));
         let version = Some(env!("CARGO_PKG_VERSION"));
         let pipeline =
             Pipeline::new(Some("poolkeeper"), version, options, vec![], vec![bearer], None);
-        Ok(Self { pipeline, cloud, tokens, learn, clock })
+        Self { pipeline, cloud, tokens, learn, clock }
     }
 
     /// One request. `Ok` is any answer at all, also one that refuses.
@@ -171,9 +173,9 @@ impl Arm {
         if next == token { Ok(reply) } else { self.once(ask, next).await }
     }
 
-    async fn token(&self) -> Result<Token, NoToken> {
-        let late = |_| NoToken::Unreachable("whoever gives tokens out took too long".into());
-        tokio::time::timeout(TOKEN_WITHIN, self.tokens.token()).await.map_err(late)?
+    async fn token(&self) -> Result<Token, Unheard> {
+        let asked = tokio::time::timeout(TOKEN_WITHIN, self.tokens.token());
+        Ok(asked.await.map_err(|_| Unheard::TokenLate)??)
     }
 
     async fn once(&self, ask: &Ask<'_>, token: Token) -> Result<Reply, Unheard> {

@@ -1,5 +1,6 @@
 //! The one HTTP client, and what operators may set of it. Headers that come twice are joined, as ARM itself does at times.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -63,7 +64,16 @@ pub enum BadNet {
 
 impl Net {
     /// The client, for ARM and for whoever gives tokens out. Follows no redirect and repeats nothing.
-    pub fn client(&self) -> Result<reqwest::Client, BadNet> {
+    pub fn http(&self) -> Result<Arc<dyn HttpClient>, BadNet> {
+        let direct = self.client(&Proxy::None)?;
+        let out = match &self.proxy {
+            Proxy::None => direct.clone(),
+            proxy => self.client(proxy)?,
+        };
+        Ok(Arc::new(Wire { out, direct }))
+    }
+
+    fn client(&self, proxy: &Proxy) -> Result<reqwest::Client, BadNet> {
         // The second time it says that one is there already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
@@ -77,7 +87,7 @@ impl Net {
             let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(BadNet::Ca)?;
             builder = builder.tls_certs_merge(ca);
         }
-        builder = match &self.proxy {
+        builder = match proxy {
             Proxy::FromEnvironment => builder,
             Proxy::None => builder.no_proxy(),
             Proxy::At(url) => {
@@ -88,13 +98,11 @@ impl Net {
     }
 }
 
+/// What goes without TLS is for this machine or its own service of identities, so no proxy sees it.
 #[derive(Debug)]
-pub(super) struct Wire(reqwest::Client);
-
-impl Wire {
-    pub fn new(net: &Net) -> Result<Self, BadNet> {
-        net.client().map(Self)
-    }
+struct Wire {
+    out: reqwest::Client,
+    direct: reqwest::Client,
 }
 
 #[async_trait]
@@ -102,7 +110,9 @@ impl HttpClient for Wire {
     async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
         let method = reqwest::Method::from_bytes(request.method().as_ref().as_bytes());
         let method = method.map_err(|e| Error::new(ErrorKind::DataConversion, e))?;
-        let mut sent = self.0.request(method, request.url().clone());
+        let url = request.url();
+        let client = if url.scheme() == "https" { &self.out } else { &self.direct };
+        let mut sent = client.request(method, url.clone());
         for (name, value) in request.headers().iter() {
             sent = sent.header(name.as_str(), value.as_str());
         }
