@@ -2,7 +2,8 @@
 //!
 //! The tree reads as the loop: what we know ([`model`]), look ([`observe`]), decide ([`plan`]), judge ([`judge`]),
 //! do ([`act`]), remember ([`memory`]), and the turn that calls each once ([`reconcile`]). [`wake`] says whose turn is
-//! next. Programs enter through [`api`]. [`sim`] is the same loop in a made-up world, [`world`].
+//! next. Programs enter through [`api`]. [`sim`] is the same loop in a made-up world, [`world`], and
+//! [`emulator`] puts the face of Azure on that world.
 //!
 //! What is true everywhere, and what is absent on purpose:
 //!
@@ -21,6 +22,7 @@ pub mod act;
 pub mod ambient;
 pub mod api;
 pub mod cli;
+pub mod emulator;
 pub mod judge;
 pub mod memory;
 pub mod model;

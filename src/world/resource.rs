@@ -8,9 +8,9 @@ use super::birth::exact;
 use super::events::{By, Change, What};
 use super::gate::Call;
 use super::instance::InstanceView;
-use super::operation::OpKind;
+use super::operation::{OpKind, OpStatus};
 use super::reads::{Leaf, PageToken};
-use super::set::SetView;
+use super::set::{Set, SetView};
 use super::spec::{
     Autoscale, InstanceId, Model, Native, OpId, Rolling, ScaleIn, SetId, SetSpec, Zone,
 };
@@ -53,8 +53,17 @@ impl World {
 
     /// Of VMs that are not on their way out.
     pub fn active_ids(&self, set: SetId) -> Vec<InstanceId> {
-        let active = self.sets.get(&set).into_iter().flat_map(|it| it.active());
+        let active = self.sets.get(&set).into_iter().flat_map(Set::active);
         active.map(|i| i.id.clone()).collect()
+    }
+
+    pub fn is_running(&self, op: OpId) -> bool {
+        self.ops.get(&op).is_some_and(|op| op.status == OpStatus::InProgress)
+    }
+
+    /// The oldest operation of the set that is under way.
+    pub fn running(&self, set: SetId) -> Option<OpId> {
+        self.sets.get(&set)?.running.first().copied()
     }
 
     pub fn rolling(&self, set: SetId) -> Option<RollingView> {

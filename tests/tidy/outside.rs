@@ -14,14 +14,21 @@ enum Where {
 /// Formats live at the edges, so the core cannot read or write any; a client crate has one home.
 const CRATES: &[(&str, Where)] = &[
     ("thiserror", Where::Anywhere),
-    ("jiff", Where::Rooms(&["model", "ambient"])),
-    ("serde", Where::Rooms(&["api", "memory", "cli"])),
-    ("serde_json", Where::Rooms(&["api", "memory", "cli"])),
-    ("serde_path_to_error", Where::Rooms(&["api"])),
+    ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),
+    ("serde", Where::Rooms(&["api", "memory", "cli", "emulator"])),
+    ("serde_json", Where::Rooms(&["api", "memory", "cli", "emulator"])),
+    ("serde_path_to_error", Where::Rooms(&["api", "cli"])),
     ("saphyr_parser", Where::Rooms(&["api"])),
     ("clap", Where::Rooms(&["cli", "main"])),
     ("clap_complete", Where::Rooms(&["cli", "main"])),
     ("terminal_size", Where::Rooms(&["cli"])),
+    // A web server that hands out tokens to anybody has one home; only its command starts it.
+    ("axum", Where::Rooms(&["emulator"])),
+    ("futures_util", Where::Rooms(&["emulator"])),
+    ("rcgen", Where::Rooms(&["emulator"])),
+    ("rustls", Where::Rooms(&["emulator"])),
+    ("tokio", Where::Rooms(&["emulator", "cli"])),
+    ("tokio_rustls", Where::Rooms(&["emulator"])),
     ("criterion", Where::Tests),
     ("proptest", Where::Tests),
 ];
