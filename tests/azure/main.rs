@@ -8,6 +8,7 @@
 )]
 
 mod changes;
+mod emulated;
 mod examples;
 mod facts;
 mod kit;

@@ -112,6 +112,7 @@ fn row(image: Value, size: &str, flag: Option<bool>) -> (Revision, Evidence) {
     of(&model(&set()), image, size, flag, false)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write it in place")]
 fn of(
     model: &Model,
     image: Value,
