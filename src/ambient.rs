@@ -9,6 +9,12 @@ pub trait Clock {
     fn now(&self) -> Time;
 }
 
+/// A clock that can be waited on: a timer in production, a step of made-up time in rehearsal.
+pub trait Sleep: Clock {
+    /// Ready at that time or a little later; at once where it is past.
+    fn sleep_until(&self, at: Time) -> impl Future<Output = ()> + Send;
+}
+
 /// The machine's own clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
@@ -18,6 +24,13 @@ impl Clock for SystemClock {
         #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
         let now = jiff::Timestamp::now();
         Time::from(now)
+    }
+}
+
+impl Sleep for SystemClock {
+    async fn sleep_until(&self, at: Time) {
+        let wait = at.since(self.now()).millis().unsigned_abs();
+        tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
     }
 }
 

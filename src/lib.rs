@@ -2,7 +2,8 @@
 //!
 //! The tree reads as the loop: what we know ([`model`]), look ([`observe`]), decide ([`plan`]), judge ([`judge`]),
 //! do ([`act`]), remember ([`memory`]), and the turn that calls each once ([`reconcile`]). [`wake`] says whose turn is
-//! next. Programs enter through [`api`]. [`sim`] is the same loop in a made-up world, [`world`].
+//! next, [`pace`] how fast the cloud is asked. What is outside of the process is in [`adapters`]; programs enter through
+//! [`api`]. [`sim`] is the same loop in a made-up world, [`world`], and [`emulator`] puts the face of Azure on that world.
 //!
 //! What is true everywhere, and what is absent on purpose:
 //!
@@ -18,13 +19,16 @@
 //! - There is no number that means "unknown", and no path by which a scale set itself is deleted.
 
 pub mod act;
+pub mod adapters;
 pub mod ambient;
 pub mod api;
 pub mod cli;
+pub mod emulator;
 pub mod judge;
 pub mod memory;
 pub mod model;
 pub mod observe;
+pub mod pace;
 pub mod plan;
 pub mod reconcile;
 pub mod sim;

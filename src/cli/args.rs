@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
-use super::{completions, demo, explain, plan, simulate, validate};
+use super::{completions, demo, emulate, explain, plan, simulate, validate};
 
 const ABOUT: &str =
     "Keeps pools of cloud VMs at the right size and on the right model, without taking them down.";
@@ -14,7 +14,8 @@ Poolkeeper replaces machines that are failed, surplus or out of date, in that or
 than the pool allows and never runs more than it allows, and says for each machine and each pool what it does, or why \
 it waits.
 
-None of these commands needs a network, an account, a store or a clock: they read documents and print answers.";
+None of these commands needs a network, an account, a store or a clock: they read documents and print answers. The one \
+that serves, emulate, serves this machine only.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,6 +25,7 @@ Examples:
   poolkeeper plan --snapshot now.json           what would be done now, and why
   poolkeeper explain --snapshot now.json        why nothing (more) happens now
   poolkeeper explain --snapshot now.json 17     what becomes of machine 17
+  poolkeeper emulate --tls                      a made-up Azure for az and the SDKs
 
 Environment:
   NO_COLOR        no colour, even on a terminal
@@ -83,6 +85,7 @@ commands! {
     Explain in explain;
     Simulate in simulate;
     Validate in validate;
+    Emulate in emulate;
     Completions in completions;
 }
 

@@ -9,6 +9,7 @@ mod completions;
 mod decide;
 mod demo;
 mod draw;
+mod emulate;
 pub mod exit;
 mod explain;
 mod page;

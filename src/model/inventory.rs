@@ -47,7 +47,12 @@ pub struct ModelFields {
 impl ModelFields {
     /// Whether this model has every field of `wanted`.
     pub fn carries(&self, wanted: &ModelFields) -> bool {
-        let same = |has: &Option<Box<str>>, want: &Option<Box<str>>| want.is_none() || has == want;
+        // The cloud gives names back in a case of its own.
+        let same = |has: &Option<Box<str>>, want: &Option<Box<str>>| match (has, want) {
+            (_, None) => true,
+            (Some(has), Some(want)) => has.eq_ignore_ascii_case(want),
+            (None, Some(_)) => false,
+        };
         same(&self.image, &wanted.image)
             && same(&self.vm_size, &wanted.vm_size)
             && wanted.tags.iter().all(|(key, value)| self.tags.get(key) == Some(value))

@@ -20,9 +20,36 @@ pub fn differs(has: &Revision, target: &Revision) -> bool {
     has != target && comparable(has, target)
 }
 
+/// What a machine shows itself of its model comes first in a fingerprint, and what only the set shows after a point.
+fn head(revision: &Revision) -> &str {
+    let text = revision.as_str();
+    text.rsplit_once('.').map_or(text, |(head, _)| head)
+}
+
+/// Whether two fingerprints agree in what machines show themselves.
+pub fn same_head(a: &Revision, b: &Revision) -> bool {
+    head(a) == head(b)
+}
+
+/// Of a model whose rest is not known.
+pub fn is_partial(revision: &Revision) -> bool {
+    revision.as_str().ends_with(".?")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heads_are_compared_apart_from_the_rest() {
+        let full = Revision::new("v1:aa.11");
+        assert!(same_head(&full, &Revision::new("v1:aa.?")));
+        assert!(same_head(&full, &Revision::new("v1:aa.22")));
+        assert!(!same_head(&full, &Revision::new("v1:bb.11")));
+        assert!(!same_head(&Revision::new("v1:aa"), &Revision::new("v1:bb")));
+        assert!(is_partial(&Revision::new("v1:aa.?")) && !is_partial(&full));
+        assert!(!is_partial(&Revision::new("v1:?")));
+    }
 
     #[test]
     fn another_scheme_is_never_outdated() {

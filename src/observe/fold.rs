@@ -4,9 +4,10 @@
 //! listing for a while, or from one begun after a plan learnt that it went. Everything else that is not seen is unknown.
 
 use super::join::{Joined, Met, SEED, hash, join};
-use crate::model::ids::{InstanceId, Key};
+use crate::model::ids::{InstanceId, Key, Revision};
 use crate::model::inventory::{Instance, Inventory};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, identity};
+use crate::model::revision::{comparable, is_partial, same_head};
 use crate::model::time::{Span, Time};
 
 /// Complete listings that must lack a machine that nobody was seen to take away, and for how long, before its record is
@@ -296,8 +297,15 @@ fn copy_facts(machine: &mut Machine, row: &Instance, cluster_seen: bool) -> bool
 
 /// A stamp of ours stands against the cloud's own flag until the disk is another one.
 fn copy_revision(machine: &mut Machine, row: &Instance, new_disk: bool) -> bool {
-    let stands = machine.revision.is_some() && !new_disk;
-    if stands && (row.evidence == Evidence::Advisory || row.revision.is_none()) {
+    let stands = match (&machine.revision, &row.revision) {
+        _ if new_disk => false,
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(has), Some(shown)) => {
+            row.evidence == Evidence::Advisory || adds_nothing(has, shown, row.evidence)
+        }
+    };
+    if stands {
         return false;
     }
     let mut touched = put(&mut machine.evidence, row.evidence);
@@ -306,6 +314,13 @@ fn copy_revision(machine: &mut Machine, row: &Instance, new_disk: bool) -> bool 
         touched = true;
     }
     touched
+}
+
+/// The row shows the same as far as machines show it, and does not know the rest, or took it from the set of today.
+fn adds_nothing(has: &Revision, shown: &Revision, evidence: Evidence) -> bool {
+    comparable(has, shown)
+        && same_head(has, shown)
+        && (evidence == Evidence::Stamp || is_partial(shown))
 }
 
 fn put<T: PartialEq>(slot: &mut T, value: T) -> bool {

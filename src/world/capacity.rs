@@ -23,22 +23,35 @@ impl World {
         by: By,
     ) -> Result<OpId, Refusal> {
         self.check_writable(set, if_match, by)?;
-        let switches = self.settings.switches;
         let extras = self.extras(set);
+        self.check_capacity(set, to, extras)?;
+        let op = self.start_op(set, OpKind::PatchSet, by);
+        self.apply_capacity(set, to, extras, op, by);
+        Ok(op)
+    }
+
+    /// What refuses this capacity before anything is begun.
+    pub(super) fn check_capacity(&self, set: SetId, to: u32, extras: u32) -> Result<(), Refusal> {
+        let switches = &self.settings.switches;
         let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
         let limit = if it.single_placement { SINGLE_PLACEMENT_LIMIT } else { SET_LIMIT };
         if to > limit && to > it.goal {
             return Err(Refusal::too_many(limit));
         }
-        let (base, floor) = (it.base(&switches, extras), kept(it));
+        let (base, floor) = (it.base(switches, extras), kept(it));
         if to > base {
             self.check_raise(set, to - base)?;
         } else if to < floor.min(base) && switches.protected_floor == ProtectedFloor::Refuse {
             return Err(Refusal::protected_floor(floor));
         }
-        let op = self.start_op(set, OpKind::PatchSet, by);
+        Ok(())
+    }
+
+    /// `extras` as they were before the operation was begun.
+    pub(super) fn apply_capacity(&mut self, set: SetId, to: u32, extras: u32, op: OpId, by: By) {
+        let switches = self.settings.switches;
         // The start may have ended an older operation and taken its deletes back: count again.
-        let Some(it) = self.sets.get(&set) else { return Ok(op) };
+        let Some(it) = self.sets.get(&set) else { return };
         let (from, base) = (it.goal, it.base(&switches, extras));
         let to = to.max(kept(it).min(base));
         let more = to.saturating_sub(base);
@@ -61,7 +74,6 @@ impl World {
             let there = self.sets.get(&set).map_or(0, |it| it.counted(extras));
             self.lower(set, (base - to).min(there.saturating_sub(to)), op, by);
         }
-        Ok(op)
     }
 
     fn check_raise(&self, set: SetId, more: u32) -> Result<(), Refusal> {

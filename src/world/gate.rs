@@ -24,6 +24,14 @@ pub enum Call {
     Reimage,
     Power,
     Protect,
+    ListSets,
+    /// The instance view of a set.
+    SurveySet,
+    CreateSet,
+    DeleteSet,
+    /// Of resources beside scale sets.
+    OtherRead,
+    OtherWrite,
 }
 
 impl Call {
@@ -35,6 +43,9 @@ impl Call {
                 | Self::GetInstance
                 | Self::GetOperation
                 | Self::GetUsage
+                | Self::ListSets
+                | Self::SurveySet
+                | Self::OtherRead
         )
     }
 }

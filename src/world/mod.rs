@@ -7,7 +7,7 @@
 //! same events.
 //!
 //! Begin with [`World`]: callers use its reads (`reads`) and writes (`writes`), each through the `gate`;
-//! `deeds` and `native` act beside them; `birth`, `guest`, `change` and `leave` are the life of a VM;
+//! `resource` has the doors of a set as a resource; `deeds` and `native` act beside them; `birth`, `guest`, `change` and `leave` are the life of a VM;
 //! [`World::truth`] and [`World::take_events`] are for judges only.
 
 mod answer;
@@ -25,6 +25,7 @@ mod native;
 mod operation;
 mod queue;
 mod reads;
+mod resource;
 mod set;
 mod spec;
 mod switches;
@@ -45,6 +46,7 @@ pub use gate::{Call, Calls, Count, Meter};
 pub use instance::{Guest, Health, InstanceView, Power, Provisioning};
 pub use operation::{OpFailure, OpKind, OpStatus, OpView};
 pub use reads::{Leaf, Listing, Page, PageToken, Usage};
+pub use resource::{RollingView, SetWrite};
 pub use set::{MODEL_LIMIT, SetState, SetView};
 pub use spec::*;
 pub use switches::{

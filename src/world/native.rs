@@ -167,6 +167,9 @@ impl World {
             RepairAction::Reimage => {
                 self.begin_change(set, key, None, (Change::Reimage, By::Native), false);
             }
+            RepairAction::Restart => {
+                self.begin_change(set, key, None, (Change::Restart, By::Native), false);
+            }
             RepairAction::Replace => {
                 self.begin_delete(set, key, None, By::Native, false, false);
                 self.create_vm(set, zone, None, By::Native, None);

@@ -94,7 +94,18 @@ impl World {
         let first = token.is_none();
         let views = self.sets.get(&set).map_or(0, |s| s.instances.len().min(size)) as u32;
         let cost = self.list_cost(set, first, views);
-        let gate = self.enter(Call::ListInstances, &cost)?;
+        self.list_paid(set, token, &cost)
+    }
+
+    /// A page of a listing whose cost is known.
+    pub(super) fn list_paid(
+        &mut self,
+        set: SetId,
+        token: Option<PageToken>,
+        cost: &[Charge],
+    ) -> Answer<Leaf> {
+        let size = self.settings.page_size.max(1);
+        let gate = self.enter(Call::ListInstances, cost)?;
         if !self.sets.contains_key(&set) {
             return self.leave(Call::ListInstances, gate, Err(Refusal::no_set(set)));
         }
@@ -223,7 +234,7 @@ impl World {
         self.leave(Call::GetUsage, gate, Ok(usage))
     }
 
-    fn seen_as_of(&mut self, at: Ms) {
+    pub(super) fn seen_as_of(&mut self, at: Ms) {
         if let Some(meter) = &mut self.meter {
             meter.as_of = at;
         }

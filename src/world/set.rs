@@ -44,6 +44,7 @@ pub struct SetView {
     pub single_placement: bool,
     pub scale_in: ScaleIn,
     pub health_extension: bool,
+    pub rest: Arc<str>,
 }
 
 /// The list of VMs at one moment.
@@ -79,6 +80,7 @@ pub(super) struct Set {
     pub health_extension: bool,
     pub windows: bool,
     pub force_delete_refused: bool,
+    pub rest: Arc<str>,
     pub native: Arc<Native>,
     pub model: Arc<Model>,
     pub model_no: u32,
@@ -125,6 +127,7 @@ impl Set {
             health_extension: spec.health_extension,
             windows: spec.windows,
             force_delete_refused: spec.force_delete_refused,
+            rest: Arc::from(spec.rest.as_str()),
             native: Arc::new(spec.native.clone()),
             model: Arc::new(spec.model.clone()),
             model_no: 1,
@@ -235,6 +238,7 @@ impl Set {
             single_placement: self.single_placement,
             scale_in: self.scale_in,
             health_extension: self.health_extension,
+            rest: Arc::clone(&self.rest),
         }
     }
 

@@ -94,6 +94,8 @@ pub struct Model {
     /// Name to settings.
     pub extensions: BTreeMap<String, String>,
     pub tags: BTreeMap<String, String>,
+    /// Whatever else its owner wrote of the VM; a text the world does not look into.
+    pub rest: String,
 }
 
 impl Model {
@@ -117,6 +119,9 @@ impl Model {
             eat(name);
             eat(settings);
         }
+        if !self.rest.is_empty() {
+            eat(&self.rest);
+        }
         format!("{hash:016x}")
     }
 
@@ -126,6 +131,7 @@ impl Model {
             && self.vm_size == other.vm_size
             && self.custom_data == other.custom_data
             && self.extensions == other.extensions
+            && self.rest == other.rest
     }
 
     pub fn cores(&self) -> u32 {
@@ -164,6 +170,7 @@ impl ModelPatch {
             custom_data: or(&self.custom_data, &to.custom_data),
             extensions: self.extensions.as_ref().unwrap_or(&to.extensions).clone(),
             tags: self.tags.as_ref().unwrap_or(&to.tags).clone(),
+            rest: to.rest.clone(),
         }
     }
 }
@@ -252,6 +259,7 @@ pub struct Repairs {
 pub enum RepairAction {
     Replace,
     Reimage,
+    Restart,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,6 +317,8 @@ pub struct SetSpec {
     /// Isolated sizes and dedicated hosts refuse forced deletes.
     pub force_delete_refused: bool,
     pub native: Native,
+    /// What else its owner wrote of the set; a text the world does not look into.
+    pub rest: String,
     /// Empty: `capacity` running VMs on `model`.
     pub instances: Vec<InstanceSpec>,
 }
@@ -329,6 +339,7 @@ impl SetSpec {
             windows: false,
             force_delete_refused: false,
             native: Native::default(),
+            rest: String::new(),
             instances: Vec::new(),
         }
     }

@@ -9,12 +9,16 @@ pub enum Policy {
     FrontReads,
     FrontWrites,
     FrontDeletes,
+    CreateSubscription,
+    DeleteSubscription,
     UpdateSet,
     UpdateSubscription,
     LowCostGetSet,
     LowCostGetSubscription,
     HighCostGetSet,
     HighCostGetSubscription,
+    /// Lists of VMs that are resources of their own.
+    VmList,
     VmViews,
     Actions,
     BatchedVms,
@@ -34,6 +38,9 @@ impl Policy {
         match self {
             Self::FrontReads => (1_500, 250),
             Self::FrontWrites | Self::FrontDeletes => (600, 200),
+            Self::CreateSubscription => (125, 375),
+            Self::DeleteSubscription => (175, 525),
+            Self::VmList => (300, 900),
             Self::UpdateSet | Self::UpdateVm | Self::DeleteVm => (4, 12),
             Self::UpdateSubscription
             | Self::Actions
@@ -56,6 +63,9 @@ impl Policy {
             Self::FrontReads => "subscription-reads",
             Self::FrontWrites => "subscription-writes",
             Self::FrontDeletes => "subscription-deletes",
+            Self::CreateSubscription => "PutVMScaleSetSubscriptionMaximum",
+            Self::DeleteSubscription => "DeleteVMScaleSetSubscriptionMaximum",
+            Self::VmList => "HighCostGetVMSubscriptionMaximum",
             Self::UpdateSet => "UpdateVMScaleSetResource",
             Self::UpdateSubscription => "UpdateVMScaleSetSubscriptionMaximum",
             Self::LowCostGetSet => "LowCostGetVMScaleSetResource",

@@ -10,7 +10,7 @@ use super::events::{By, Change, What};
 use super::gate::Call;
 use super::operation::OpKind;
 use super::set::{MODEL_LIMIT, Set};
-use super::spec::{InstanceId, ModelPatch, Native, OpId, Orchestration, Protection, SetId};
+use super::spec::{InstanceId, Model, ModelPatch, Native, OpId, Orchestration, Protection, SetId};
 use super::throttle::{Charge, Policy};
 
 impl World {
@@ -132,7 +132,7 @@ impl World {
         })
     }
 
-    fn write(
+    pub(super) fn write(
         &mut self,
         call: Call,
         set: SetId,
@@ -144,12 +144,12 @@ impl World {
         self.leave(call, gate, done)
     }
 
-    fn accepted(&self, set: SetId, op: OpId) -> Accepted {
+    pub(super) fn accepted(&self, set: SetId, op: OpId) -> Accepted {
         let etag = self.sets.get(&set).map_or_else(|| super::spec::Etag::number(0), Set::etag);
         Accepted { op, etag, retry_after: self.settings.poll_retry_after }
     }
 
-    fn scope(&self, set: SetId, id: &InstanceId) -> u64 {
+    pub(super) fn scope(&self, set: SetId, id: &InstanceId) -> u64 {
         self.sets.get(&set).and_then(|s| s.find(id)).map_or(u64::MAX, |i| i.key)
     }
 
@@ -195,18 +195,37 @@ impl World {
         by: By,
     ) -> Result<OpId, Refusal> {
         self.check_writable(set, if_match, by)?;
-        let switches = self.settings.switches;
         let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
         let new = patch.apply(&it.model);
-        let (same, same_vm) = (new == *it.model, new.same_vm(&it.model));
+        self.check_model(set, &new)?;
+        let op = self.start_op(set, OpKind::PatchSet, by);
+        self.apply_model(set, new, op, by);
+        Ok(op)
+    }
+
+    /// Whether it is the set's model already, and whether VMs on that one become outdated by it.
+    fn turns(&self, it: &Set, new: &Model) -> (bool, bool) {
+        let switches = &self.settings.switches;
+        let (same, same_vm) = (*new == *it.model, new.same_vm(&it.model));
         let flips = !same_vm
             || (same && switches.same_model_flips_flag)
             || (!same && switches.tags_flip_flag);
-        if flips && it.at_model_limit() {
+        (same, flips)
+    }
+
+    pub(super) fn check_model(&self, set: SetId, new: &Model) -> Result<(), Refusal> {
+        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        if self.turns(it, new).1 && it.at_model_limit() {
             return Err(Refusal::model_limit(&it.name, MODEL_LIMIT));
         }
+        Ok(())
+    }
+
+    pub(super) fn apply_model(&mut self, set: SetId, new: Model, op: OpId, by: By) {
+        let switches = self.settings.switches;
+        let Some(it) = self.sets.get(&set) else { return };
+        let (same, flips) = self.turns(it, &new);
         let (from, to) = (it.model.print(), new.print());
-        let op = self.start_op(set, OpKind::PatchSet, by);
         if let Some(it) = self.sets.get_mut(&set) {
             it.model = Arc::new(new);
             it.model_no += u32::from(flips);
@@ -218,7 +237,6 @@ impl World {
         if flips {
             self.model_changed(set, op);
         }
-        Ok(op)
     }
 
     pub(super) fn write_native(
@@ -239,7 +257,7 @@ impl World {
     }
 
     /// Ids that may be touched by a set-level action; others refuse the batch or are left out.
-    fn batch(&self, set: SetId, ids: &[InstanceId]) -> Result<Vec<u64>, Refusal> {
+    pub(super) fn batch(&self, set: SetId, ids: &[InstanceId]) -> Result<Vec<u64>, Refusal> {
         let switches = &self.settings.switches;
         let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
         if ids.is_empty() && switches.empty_batch_refused {
@@ -373,7 +391,7 @@ impl World {
     }
 }
 
-fn patch_cost(set: SetId) -> [Charge; 3] {
+pub(super) fn patch_cost(set: SetId) -> [Charge; 3] {
     [
         (Policy::FrontWrites, 0, 1),
         (Policy::UpdateSet, u64::from(set.0), 1),

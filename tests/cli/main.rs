@@ -12,6 +12,7 @@ mod golden;
 #[path = "../support/program.rs"]
 mod program;
 
+mod emulate;
 mod goldens;
 mod same;
 mod stream;

@@ -17,7 +17,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("act", &["model", "memory", "ambient"]),
     ("telemetry", &["model", "ambient"]),
     ("wake", &["model", "ambient", "telemetry"]),
-    ("pace", &["model", "ambient", "telemetry"]),
+    // It stands before the cloud's ports and has the same face.
+    ("pace", &["model", "ambient", "telemetry", "observe", "act"]),
     (
         "reconcile",
         &["model", "observe", "plan", "size", "judge", "act", "memory", "ambient", "telemetry"],

@@ -255,3 +255,34 @@ fn one_that_was_going_is_closed_by_its_tomb_and_never_comes_back() {
         assert_eq!(ghost[1].lifecycle, Lifecycle::Deleting);
     }
 }
+
+#[test]
+fn a_stamp_stands_until_the_machine_itself_shows_another_model() {
+    let one = |revision: &str, evidence| {
+        let shown = Instance {
+            revision: Some(Revision::new(revision)),
+            evidence,
+            ..row(1, Condition::Ready)
+        };
+        listing(1_000, vec![shown])
+    };
+    let after = |first: (&str, Evidence), then: (&str, Evidence)| {
+        let machines = fold(Vec::new(), &look(&one(first.0, first.1))).machines;
+        let machine = fold(machines, &look(&one(then.0, then.1))).machines.remove(0);
+        machine.revision.unwrap().to_string()
+    };
+    let stamped = ("v1:aa.11", Evidence::Stamp);
+    // The set's model moved on, and the row is stamped by the set of today: the same head proves nothing.
+    assert_eq!(after(stamped, ("v1:aa.22", Evidence::Stamp)), "v1:aa.11");
+    // It shows what it is, as far as it can; the stamp knows more.
+    assert_eq!(after(stamped, ("v1:aa.?", Evidence::Model)), "v1:aa.11");
+    assert_eq!(after(stamped, ("v1:aa.?", Evidence::Advisory)), "v1:aa.11");
+    // Another head is another model.
+    assert_eq!(after(stamped, ("v1:bb.22", Evidence::Stamp)), "v1:bb.22");
+    assert_eq!(after(stamped, ("v1:bb.?", Evidence::Model)), "v1:bb.?");
+    assert_eq!(after(stamped, ("v1:bb.?", Evidence::Advisory)), "v1:aa.11");
+    // Proof of the whole model always counts, and so does another way of computing.
+    assert_eq!(after(stamped, ("v1:aa.22", Evidence::Model)), "v1:aa.22");
+    assert_eq!(after(stamped, ("v2:aa.22", Evidence::Stamp)), "v2:aa.22");
+    assert_eq!(after(("v1:aa.?", Evidence::Advisory), ("v1:aa.22", Evidence::Model)), "v1:aa.22");
+}

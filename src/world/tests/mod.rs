@@ -7,6 +7,7 @@ mod natives;
 mod operations;
 mod properties;
 mod reads;
+mod resource;
 
 use super::*;
 

@@ -1,0 +1,106 @@
+//! How we may say who we are.
+
+use std::path::PathBuf;
+
+use azure_core::credentials::Secret;
+
+use crate::adapters::azure::cloud::{BadCloud, Cloud};
+
+/// A way to get a token. In this order they are tried where none is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// A token file that a cluster writes for its pod.
+    WorkloadIdentity,
+    ManagedIdentity,
+    ClientSecret,
+    ClientCertificate,
+    AzureCli,
+}
+
+impl Way {
+    pub const ALL: [Way; 5] = [
+        Way::WorkloadIdentity,
+        Way::ManagedIdentity,
+        Way::ClientSecret,
+        Way::ClientCertificate,
+        Way::AzureCli,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Way::WorkloadIdentity => "workload identity",
+            Way::ManagedIdentity => "managed identity",
+            Way::ClientSecret => "client secret",
+            Way::ClientCertificate => "client certificate",
+            Way::AzureCli => "Azure CLI",
+        }
+    }
+}
+
+/// Which of a machine's identities, where it has several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    ClientId(Box<str>),
+    ResourceId(Box<str>),
+}
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub cloud: Cloud,
+    /// `None`: try each in order and keep to the first that works.
+    pub way: Option<Way>,
+    pub tenant: Option<Box<str>>,
+    pub client: Option<Box<str>>,
+    pub federated_token_file: Option<PathBuf>,
+    pub secret: Option<Secret>,
+    /// PEM: the certificate, those it was issued by, and its RSA key.
+    pub certificate_file: Option<PathBuf>,
+    /// Send the certificates too, for applications that trust an issuer and a name instead of one certificate.
+    pub send_certificates: bool,
+    /// `None`: the machine's own, or the one with the client id.
+    pub identity: Option<Identity>,
+    /// The host serves identities itself, at an address in its environment.
+    pub host_serves_identity: bool,
+}
+
+impl Settings {
+    /// Nothing is known but the cloud.
+    pub fn new(cloud: Cloud) -> Self {
+        Self {
+            cloud,
+            way: None,
+            tenant: None,
+            client: None,
+            federated_token_file: None,
+            secret: None,
+            certificate_file: None,
+            send_certificates: false,
+            identity: None,
+            host_serves_identity: false,
+        }
+    }
+
+    /// As the cloud's own tools are told by their environment.
+    pub fn from_env(cloud: Cloud, get: impl Fn(&str) -> Option<String>) -> Result<Self, BadCloud> {
+        let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
+        let text = |name: &str| get(name).map(String::into_boxed_str);
+        let cloud = match get("AZURE_AUTHORITY_HOST") {
+            Some(authority) => cloud.with_authority(&authority)?,
+            None => cloud,
+        };
+        let on =
+            |name: &str| get(name).is_some_and(|v| matches!(v.as_str(), "1" | "true" | "True"));
+        Ok(Self {
+            cloud,
+            way: None,
+            tenant: text("AZURE_TENANT_ID"),
+            client: text("AZURE_CLIENT_ID"),
+            federated_token_file: get("AZURE_FEDERATED_TOKEN_FILE").map(PathBuf::from),
+            secret: get("AZURE_CLIENT_SECRET").map(Secret::from),
+            certificate_file: get("AZURE_CLIENT_CERTIFICATE_PATH").map(PathBuf::from),
+            send_certificates: on("AZURE_CLIENT_SEND_CERTIFICATE_CHAIN"),
+            identity: None,
+            host_serves_identity: get("IDENTITY_ENDPOINT").is_some(),
+        })
+    }
+}

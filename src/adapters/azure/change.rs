@@ -1,0 +1,303 @@
+//! Changes of a scale set: one request an order. Nothing is repeated: what a "no" asks for is planned again.
+//!
+//! A batch that is refused for one stale id is not sent again without it from here: that would be a choice. Its entry
+//! ends refused, and the next turn plans from a new listing, which lacks that id.
+
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use super::Azure;
+use super::http::{Ask, Unheard, Verb};
+use super::members::members;
+use super::operation::{self, Address};
+use super::path::{self, SetPath};
+use super::refusal;
+use super::throttle::{Asked, Class};
+use crate::act::{Answer, ChangeCloud, Order, Poll};
+use crate::model::action::{Expect, Target};
+use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId};
+use crate::model::inventory::{ModelFields, Orchestration};
+use crate::model::journal::{Operation, Refusal, Refused};
+use crate::model::machine::Protection;
+
+/// What distinguishes one write from another.
+struct Write<'a> {
+    class: Class,
+    verb: Verb,
+    url: Url,
+    etag: Option<&'a Etag>,
+    /// How many machines it names.
+    machines: u32,
+}
+
+impl ChangeCloud for Azure {
+    async fn raise(&self, order: &Order<'_>, from: u32, to: u32, expect: &Expect) -> Answer {
+        let Ok(path) = SetPath::parse(order.set) else {
+            return refused(Refusal::Invalid, "InvalidSetId");
+        };
+        if let Some(stop) = self.verify(order, &path, expect, Some(from)).await {
+            return stop;
+        }
+        // Nothing but the number: another size in here would change the model.
+        let body = json!({"sku": {"capacity": to}});
+        self.patch(order, &path, &body, expect.etag.as_ref()).await
+    }
+
+    async fn delete(&self, order: &Order<'_>, targets: &[Target], force: bool) -> Answer {
+        let query = force.then_some(("forceDeletion", "true"));
+        let answer = self.batch(order, Class::DeleteMachines, "delete", query, targets).await;
+        match answer {
+            // A set or group that the front door does not know is no word about these machines.
+            Answer::Refused(no) if no.refusal == Refusal::Gone && is_of_the_set(&no) => {
+                Answer::Refused(Refused { refusal: Refusal::Conflict, ..no })
+            }
+            answer => answer,
+        }
+    }
+
+    async fn reimage(&self, order: &Order<'_>, targets: &[Target], _to: &Revision) -> Answer {
+        self.batch(order, Class::Actions, "manualupgrade", None, targets).await
+    }
+
+    async fn update_model(
+        &self,
+        order: &Order<'_>,
+        fields: &ModelFields,
+        expect: &Expect,
+    ) -> Answer {
+        let Ok(path) = SetPath::parse(order.set) else {
+            return refused(Refusal::Invalid, "InvalidSetId");
+        };
+        if let Some(stop) = self.verify(order, &path, expect, None).await {
+            return stop;
+        }
+        let Some(body) = self.model_patch(order.set, fields) else {
+            return refused(Refusal::Invalid, "InvalidImage");
+        };
+        self.patch(order, &path, &body, expect.etag.as_ref()).await
+    }
+
+    async fn restore(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
+        self.batch(order, Class::Actions, "start", None, targets).await
+    }
+
+    async fn poll(&self, set: &ScaleSetId, operation: &Operation) -> Poll {
+        let (Some(address), Ok(path)) = (Address::of_operation(operation), SetPath::parse(set))
+        else {
+            return Poll::Lost;
+        };
+        let (class, subscription) = (Class::Poll, &*path.subscription);
+        let asked = Asked { class, subscription, set: Some(set), machines: 0, before: None };
+        let url = address.url().clone();
+        let ask = Ask { asked, verb: Verb::Get, url, body: None, if_match: None };
+        let reply = self.arm.send(&ask).await;
+        let (poll, told) = operation::polled(&address, reply, |id| self.shelf.zone(set, id));
+        if let Some(told) = told {
+            tracing::warn!(%set, why = %told.say(), "an operation failed");
+        }
+        poll
+    }
+}
+
+impl Azure {
+    /// Give machines back and keep their disks, so that `restore` can start them again.
+    pub async fn deallocate(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
+        self.batch(order, Class::Actions, "deallocate", None, targets).await
+    }
+
+    /// Set or lift what protects one machine from the set's own actions. Nothing else of it is sent: whatever is sent
+    /// back makes it a machine of its own model.
+    pub async fn protect(&self, order: &Order<'_>, target: &Target, to: Protection) -> Answer {
+        let known = self.shelf.of(order.set);
+        let (Ok(path), Some(known)) = (SetPath::parse(order.set), known) else {
+            return refused(Refusal::Invalid, "UnknownSet");
+        };
+        // Under the set's own machines also for a Flexible set: VMs themselves have no such field.
+        let url = path.set(&self.arm.cloud, &["virtualMachines", target.id.as_str()]);
+        if !members(known.orchestration).may_name(&target.id) {
+            return refused(Refusal::Invalid, "InvalidInstanceId");
+        }
+        let policy = json!({
+            "protectFromScaleIn": to != Protection::None,
+            "protectFromScaleSetActions": to == Protection::All,
+        });
+        let body = json!({"location": known.location, "properties": {"protectionPolicy": policy}});
+        let class = Class::UpdateMachine;
+        let write = Write { class, verb: Verb::Put, url, etag: None, machines: 1 };
+        self.write(order, &path, write, &body).await
+    }
+
+    /// Where the set has no version to check the write against, it is read again right before.
+    async fn verify(
+        &self,
+        order: &Order<'_>,
+        path: &SetPath,
+        expect: &Expect,
+        from: Option<u32>,
+    ) -> Option<Answer> {
+        if expect.etag.is_some() {
+            return None;
+        }
+        if self.arm.clock.now() > order.before {
+            return Some(Answer::NotSent);
+        }
+        match self.read_set(order.set, path).await {
+            // What could not be read was not written either.
+            Err(why) => {
+                let refusal = match why.refusal {
+                    Refusal::Unclear => return Some(Answer::NotSent),
+                    refusal => refusal,
+                };
+                let retry_at = why.retry_at;
+                Some(Answer::Refused(Refused { retry_at, ..Refused::plain(refusal) }))
+            }
+            Ok(now) => {
+                let moved = from.is_some_and(|from| now.capacity != from);
+                (moved || now.model.revision() != expect.revision)
+                    .then(|| refused(Refusal::Conflict, "ChangedSinceRead"))
+            }
+        }
+    }
+
+    /// One action on these machines. Never on none of them: ARM takes an empty batch for all.
+    async fn batch(
+        &self,
+        order: &Order<'_>,
+        class: Class,
+        action: &str,
+        query: Option<(&str, &str)>,
+        targets: &[Target],
+    ) -> Answer {
+        let Ok(path) = SetPath::parse(order.set) else {
+            return refused(Refusal::Invalid, "InvalidSetId");
+        };
+        let mut ids: Vec<&InstanceId> = targets.iter().map(|target| &target.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Answer::Done;
+        }
+        let kind = self.shelf.of(order.set).map(|known| known.orchestration);
+        let nameable = |id: &&InstanceId| match kind {
+            Some(kind) => members(kind).may_name(id),
+            None => {
+                let either = [Orchestration::Uniform, Orchestration::Flexible].map(members);
+                either.iter().any(|kind| kind.may_name(id))
+            }
+        };
+        if !ids.iter().all(nameable) {
+            return refused(Refusal::Invalid, "InvalidInstanceId");
+        }
+        let mut url = path.set(&self.arm.cloud, &[action]);
+        if let Some((key, value)) = query {
+            url.query_pairs_mut().append_pair(key, value);
+        }
+        let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        let body = json!({"instanceIds": names});
+        let machines = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        let write = Write { class, verb: Verb::Post, url, etag: None, machines };
+        self.write(order, &path, write, &body).await
+    }
+
+    async fn patch(
+        &self,
+        order: &Order<'_>,
+        path: &SetPath,
+        body: &Value,
+        etag: Option<&Etag>,
+    ) -> Answer {
+        let url = path.set(&self.arm.cloud, &[]);
+        let write = Write { class: Class::UpdateSet, verb: Verb::Patch, url, etag, machines: 0 };
+        self.write(order, path, write, body).await
+    }
+
+    /// The one door through which every change leaves.
+    async fn write(
+        &self,
+        order: &Order<'_>,
+        path: &SetPath,
+        write: Write<'_>,
+        body: &Value,
+    ) -> Answer {
+        let Write { class, verb, url, etag, machines } = write;
+        let (subscription, set) = (&*path.subscription, Some(order.set));
+        let asked = Asked { class, subscription, set, machines, before: Some(order.before) };
+        let body = Some(body.to_string().into_bytes());
+        let ask = Ask { asked, verb, url, body, if_match: etag.map(Etag::as_str) };
+        let reply = match self.arm.send(&ask).await {
+            Ok(reply) => reply,
+            Err(why) => return not_heard(&why),
+        };
+        if reply.is_success() {
+            return operation::accepted(&reply, |url| self.arm.cloud.owns(url));
+        }
+        let told = refusal::of_answer(&reply);
+        let (pool, entry, class) = (order.pool, order.entry, class.name());
+        tracing::warn!(%pool, %entry, class, why = %told.say(), "ARM refused");
+        Answer::Refused(told.refused)
+    }
+
+    /// Only the fields the pool owns. All tags of the set go along with ours, whether ARM merges them or not.
+    fn model_patch(&self, set: &ScaleSetId, fields: &ModelFields) -> Option<Value> {
+        let mut body = Map::new();
+        if let Some(size) = &fields.vm_size {
+            body.insert("sku".into(), json!({"name": size}));
+        }
+        if let Some(image) = &fields.image {
+            let storage = json!({"imageReference": image_reference(image)?});
+            let profile = json!({"virtualMachineProfile": {"storageProfile": storage}});
+            body.insert("properties".into(), profile);
+        }
+        if !fields.tags.is_empty() {
+            let mut tags = self.shelf.of(set).map(|known| known.tags).unwrap_or_default();
+            for (key, value) in &fields.tags {
+                tags.retain(|known, _| !known.eq_ignore_ascii_case(key));
+                tags.insert(key.to_string(), value.to_string());
+            }
+            body.insert("tags".into(), json!(tags));
+        }
+        Some(Value::Object(body))
+    }
+}
+
+/// An image as pool files write it: an id, or `publisher:offer:sku:version`.
+fn image_reference(image: &str) -> Option<Value> {
+    let begins =
+        |with: &str| image.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
+    if begins("/subscriptions/") {
+        return Some(json!({"id": image}));
+    }
+    if begins("/sharedGalleries/") {
+        return Some(json!({"sharedGalleryImageId": image}));
+    }
+    if begins("/communityGalleries/") {
+        return Some(json!({"communityGalleryImageId": image}));
+    }
+    let parts: Vec<&str> = image.split(':').collect();
+    let [publisher, offer, sku, version] = parts[..] else { return None };
+    parts
+        .iter()
+        .all(|part| path::is_name(part))
+        .then(|| json!({"publisher": publisher, "offer": offer, "sku": sku, "version": version}))
+}
+
+fn refused(refusal: Refusal, code: &str) -> Answer {
+    Answer::Refused(Refused { code: Some(code.into()), ..Refused::plain(refusal) })
+}
+
+fn is_of_the_set(no: &Refused) -> bool {
+    let set = ["ResourceNotFound", "ResourceGroupNotFound", "ResourceGroupBeingDeleted"];
+    no.code.as_deref().is_none_or(|code| set.iter().any(|known| known.eq_ignore_ascii_case(code)))
+}
+
+fn not_heard(why: &Unheard) -> Answer {
+    match why {
+        Unheard::NoToken(failed) if failed.is_final() => refused(Refusal::Forbidden, "NoToken"),
+        Unheard::Foreign => refused(Refusal::Invalid, "ForeignAddress"),
+        // Certain not to have left: it is planned again.
+        Unheard::NoToken(_) | Unheard::TokenLate | Unheard::Late | Unheard::NotSent(_) => {
+            Answer::NotSent
+        }
+        Unheard::Lost(_) => Answer::Lost,
+    }
+}

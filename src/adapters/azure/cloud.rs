@@ -1,0 +1,194 @@
+//! Which Azure: where tokens are had, where ARM answers, and for whom tokens are made out.
+
+use url::{Host, Url};
+
+/// One of the clouds. Every address is https, or plain http to this machine (an emulator).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cloud {
+    authority: Url,
+    resource_manager: Url,
+    audience: Box<str>,
+}
+
+/// Scheme, host and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin(Box<str>);
+
+/// The address itself is not repeated: people write passwords into addresses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadCloud {
+    #[error("the {what} is no address: write one such as https://management.azure.com")]
+    NoAddress { what: &'static str },
+    #[error("the {what} must begin with https:// (http:// is for 127.0.0.1 and localhost only)")]
+    NotTls { what: &'static str },
+    #[error("the audience must be an address, such as https://management.azure.com")]
+    NoAudience,
+}
+
+struct Known {
+    /// The name in settings first, then those that the cloud's own tools use.
+    names: &'static [&'static str],
+    authority: &'static str,
+    manager: &'static str,
+    audience: &'static str,
+}
+
+/// The clouds Microsoft runs.
+const KNOWN: [Known; 3] = [
+    Known {
+        names: &["public", "AzureCloud", "AzurePublicCloud"],
+        authority: "https://login.microsoftonline.com/",
+        manager: "https://management.azure.com/",
+        audience: "https://management.azure.com",
+    },
+    Known {
+        names: &["usGovernment", "AzureUSGovernment", "AzureUSGovernmentCloud"],
+        authority: "https://login.microsoftonline.us/",
+        manager: "https://management.usgovcloudapi.net/",
+        audience: "https://management.core.usgovcloudapi.net",
+    },
+    Known {
+        names: &["china", "AzureChinaCloud"],
+        authority: "https://login.chinacloudapi.cn/",
+        manager: "https://management.chinacloudapi.cn/",
+        audience: "https://management.chinacloudapi.cn",
+    },
+];
+
+impl Cloud {
+    pub const NAMES: [&str; 3] = [KNOWN[0].names[0], KNOWN[1].names[0], KNOWN[2].names[0]];
+
+    /// A cloud by its name in settings, in any case; `None`: there is no such cloud.
+    pub fn named(name: &str) -> Option<Cloud> {
+        let is_it = |known: &&Known| known.names.iter().any(|n| n.eq_ignore_ascii_case(name));
+        let known = KNOWN.iter().find(is_it)?;
+        Cloud::custom(known.authority, known.manager, Some(known.audience)).ok()
+    }
+
+    /// Any other: a private cloud, an emulator, a region's own endpoint. Without an audience tokens are asked for the
+    /// resource manager's own address.
+    pub fn custom(
+        authority: &str,
+        manager: &str,
+        audience: Option<&str>,
+    ) -> Result<Cloud, BadCloud> {
+        let authority = address("authority", authority)?;
+        let resource_manager = address("resource manager", manager)?;
+        let audience = audience.unwrap_or(resource_manager.as_str());
+        let audience = audience.strip_suffix("/.default").unwrap_or(audience).trim_end_matches('/');
+        let is_word = |c: char| c.is_ascii_alphanumeric() || "-._:/".contains(c);
+        if audience.is_empty() || !audience.chars().all(is_word) {
+            return Err(BadCloud::NoAudience);
+        }
+        Ok(Cloud { audience: audience.into(), authority, resource_manager })
+    }
+
+    /// The same cloud with tokens from another place.
+    pub fn with_authority(self, authority: &str) -> Result<Cloud, BadCloud> {
+        Ok(Cloud { authority: address("authority", authority)?, ..self })
+    }
+
+    pub fn authority(&self) -> &Url {
+        &self.authority
+    }
+
+    pub fn resource_manager(&self) -> &Url {
+        &self.resource_manager
+    }
+
+    /// What a token is asked for.
+    pub fn scope(&self) -> String {
+        format!("{}/.default", self.audience)
+    }
+
+    /// The only place where its tokens are shown.
+    pub fn origin(&self) -> Origin {
+        Origin::of(&self.resource_manager)
+    }
+
+    /// Whether a token may go there: the scheme, host and port of this cloud's ARM, and no other.
+    pub fn owns(&self, url: &Url) -> bool {
+        self.origin().takes(url)
+    }
+}
+
+impl Origin {
+    pub fn of(url: &Url) -> Self {
+        Self(url.origin().ascii_serialization().into())
+    }
+
+    /// Whether that address is of this origin, and may be sent a token at all.
+    pub fn takes(&self, url: &Url) -> bool {
+        Origin::of(url) == *self && may_carry_tokens(url)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn address(what: &'static str, text: &str) -> Result<Url, BadCloud> {
+    let url = Url::parse(text.trim()).map_err(|_| BadCloud::NoAddress { what })?;
+    if !url.has_host() || !["http", "https"].contains(&url.scheme()) {
+        return Err(BadCloud::NoAddress { what });
+    }
+    if !may_carry_tokens(&url) {
+        return Err(BadCloud::NotTls { what });
+    }
+    Ok(url)
+}
+
+/// Nobody listens between: TLS, or the machine itself.
+fn may_carry_tokens(url: &Url) -> bool {
+    let here = match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    };
+    url.scheme() == "https" || (url.scheme() == "http" && here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_clouds_are_whole() {
+        for name in Cloud::NAMES {
+            let cloud = Cloud::named(name).expect(name);
+            assert!(cloud.owns(cloud.resource_manager()), "{cloud:?}");
+            assert!(cloud.scope().ends_with("/.default"), "{cloud:?}");
+        }
+        assert_eq!(Cloud::named("USGOVERNMENT"), Cloud::named("usGovernment"));
+        assert_eq!(Cloud::named("german"), None);
+    }
+
+    #[test]
+    fn tokens_stay_with_their_arm() {
+        let cloud = Cloud::named("public").unwrap();
+        let goes = |url: &str| cloud.owns(&Url::parse(url).unwrap());
+        assert!(goes("https://management.azure.com/subscriptions/x?y=z"));
+        assert!(goes("https://MANAGEMENT.azure.com:443/"));
+        for foreign in [
+            "http://management.azure.com/",
+            "https://management.azure.com.evil.example/",
+            "https://management.azure.com:8443/",
+            "https://management.azure.com@evil.example/",
+            "https://westus.management.azure.com/",
+        ] {
+            assert!(!goes(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn plain_http_is_for_this_machine() {
+        let audience = Some("https://a/.default");
+        let at = |manager: &str| Cloud::custom("https://login.example/", manager, audience);
+        assert_eq!(at("http://127.0.0.1:8080").unwrap().scope(), "https://a/.default");
+        assert!(at("http://localhost:1").is_ok() && at("http://[::1]:1").is_ok());
+        assert!(matches!(at("http://10.0.0.1/"), Err(BadCloud::NotTls { .. })));
+        assert!(matches!(at("https://"), Err(BadCloud::NoAddress { .. })));
+        assert!(matches!(at("data:x"), Err(BadCloud::NoAddress { .. })));
+    }
+}

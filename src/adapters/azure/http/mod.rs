@@ -1,0 +1,244 @@
+//! The road to ARM: one request, at most one answer, and no repeat but one. A token that ARM refused is dropped and the
+//! request sent once more with the next: a request that was refused at the door had no effect.
+//!
+//! Never here: a retry, a wait for a rate (`Learn` may make a call wait before it leaves), a token for another origin, a
+//! redirect. No method deletes a resource, so no path can delete a scale set.
+//! Begin with [`Arm`].
+
+mod bearer;
+mod transport;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use azure_core::http::headers::Headers;
+use azure_core::http::policies::Policy;
+use azure_core::http::{
+    ClientOptions, Context, HttpClient, Method, Pipeline, PipelineSendOptions, Request,
+    RetryOptions, Transport,
+};
+use bytes::Bytes;
+use url::Url;
+
+pub use transport::{BadNet, Net, Proxy};
+
+use super::auth::{AuthFailed, Token, TokenSource};
+use super::cloud::Cloud;
+use super::throttle::{Asked, Learn, ThrottleHint};
+use crate::ambient::Clock;
+use crate::model::time::Time;
+use bearer::{Bearer, Halt, Trip};
+
+/// What a token may take.
+// 15 s: whoever gives them out is given 10 s; this is for one that does not keep to it.
+const TOKEN_WITHIN: Duration = Duration::from_secs(15);
+
+pub type SharedClock = Arc<dyn Clock + Send + Sync>;
+
+/// What is asked of ARM, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Get,
+    Patch,
+    Post,
+    Put,
+}
+
+#[derive(Debug)]
+pub(super) struct Ask<'a> {
+    pub asked: Asked<'a>,
+    pub verb: Verb,
+    pub url: Url,
+    pub body: Option<Vec<u8>>,
+    pub if_match: Option<&'a str>,
+}
+
+/// No answer came.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unheard {
+    #[error(transparent)]
+    NoToken(#[from] AuthFailed),
+    #[error("no token: whoever gives them out took too long")]
+    TokenLate,
+    #[error("it could not leave in time")]
+    Late,
+    #[error("the address is not of this cloud's ARM, so no token is sent there")]
+    Foreign,
+    #[error("no connection to ARM: {0}")]
+    NotSent(Box<str>),
+    #[error("the answer was lost: {0}")]
+    Lost(Box<str>),
+}
+
+/// What ARM answered, whatever it was.
+pub(super) struct Reply {
+    pub status: u16,
+    headers: Headers,
+    pub body: Bytes,
+    pub hint: ThrottleHint,
+    /// When it was heard.
+    pub at: Time,
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Headers hold operation addresses, and bodies whatever people put into a model.
+        f.debug_struct("Reply")
+            .field("status", &self.status)
+            .field("bytes", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Reply {
+    #[cfg(test)]
+    pub(super) fn made_up(status: u16, headers: &[(&str, &str)], body: &str, at: Time) -> Self {
+        let mut map = Headers::new();
+        for (name, value) in headers {
+            map.insert(name.to_ascii_lowercase(), (*value).to_owned());
+        }
+        let hint = ThrottleHint::read(headers.iter().copied(), status);
+        Self { status, headers: map, body: Bytes::copy_from_slice(body.as_bytes()), hint, at }
+    }
+
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// `name` in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut all = self.headers.iter();
+        all.find(|(known, _)| known.as_str() == name).map(|(_, value)| value.as_str())
+    }
+
+    /// What support asks for.
+    pub fn request_id(&self) -> Option<&str> {
+        self.header("x-ms-request-id").or_else(|| self.header("x-ms-correlation-request-id"))
+    }
+
+    pub fn retry_at(&self) -> Option<Time> {
+        self.hint.retry_at(self.at)
+    }
+}
+
+/// ARM of one cloud.
+pub(super) struct Arm {
+    pipeline: Pipeline,
+    pub cloud: Cloud,
+    tokens: Arc<dyn TokenSource>,
+    learn: Arc<dyn Learn>,
+    pub clock: SharedClock,
+}
+
+impl fmt::Debug for Arm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arm").field("cloud", &self.cloud).finish_non_exhaustive()
+    }
+}
+
+impl Arm {
+    pub fn new(
+        cloud: Cloud,
+        http: Arc<dyn HttpClient>,
+        tokens: Arc<dyn TokenSource>,
+        learn: Arc<dyn Learn>,
+        clock: SharedClock,
+    ) -> Self {
+        let options = ClientOptions {
+            retry: RetryOptions::none(),
+            transport: Some(Transport::new(http)),
+            ..ClientOptions::default()
+        };
+        let bearer: Arc<dyn Policy> = Arc::new(Bearer::new(Arc::clone(&clock)));
+        let version = Some(env!("CARGO_PKG_VERSION"));
+        let pipeline =
+            Pipeline::new(Some("poolkeeper"), version, options, vec![], vec![bearer], None);
+        Self { pipeline, cloud, tokens, learn, clock }
+    }
+
+    /// One request. `Ok` is any answer at all, also one that refuses.
+    pub async fn send(&self, ask: &Ask<'_>) -> Result<Reply, Unheard> {
+        if !self.learn.admit(&ask.asked).await {
+            return Err(Unheard::Late);
+        }
+        let token = self.token().await?;
+        let reply = self.once(ask, token.clone()).await?;
+        if reply.status != 401 {
+            return Ok(reply);
+        }
+        self.tokens.refused(&token);
+        let next = self.token().await?;
+        // The same once more would be refused once more.
+        if next == token { Ok(reply) } else { self.once(ask, next).await }
+    }
+
+    async fn token(&self) -> Result<Token, Unheard> {
+        let asked = tokio::time::timeout(TOKEN_WITHIN, self.tokens.token());
+        Ok(asked.await.map_err(|_| Unheard::TokenLate)??)
+    }
+
+    async fn once(&self, ask: &Ask<'_>, token: Token) -> Result<Reply, Unheard> {
+        let mut request = Request::new(ask.url.clone(), method(ask.verb));
+        request.insert_header("accept", "application/json");
+        if let Some(body) = &ask.body {
+            request.insert_header("content-type", "application/json");
+            request.set_body(body.clone());
+        }
+        if let Some(etag) = ask.if_match {
+            request.insert_header("if-match", etag.to_owned());
+        }
+        let trip = Arc::new(Trip::new(token, ask.asked.before));
+        let context = Context::new().with_value(Arc::clone(&trip));
+        let options = PipelineSendOptions { skip_checks: true, ..PipelineSendOptions::default() };
+        let raw = self.pipeline.send(&context, &mut request, Some(options)).await;
+        let raw = raw.map_err(|error| unheard(&error, &trip));
+        let class = ask.asked.class.name();
+        let raw = raw.inspect_err(|why| tracing::warn!(class, %why, "ARM did not answer"))?;
+        let (status, headers, body) = raw.deconstruct();
+        let status = u16::from(status);
+        let read = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let hint = ThrottleHint::read(read, status);
+        self.learn.told(&ask.asked, &hint);
+        let reply = Reply { status, headers, body: body.into(), hint, at: self.clock.now() };
+        let (id, charge) = (reply.request_id().unwrap_or(""), reply.hint.charge);
+        tracing::debug!(class, status, request_id = id, charge, "ARM answered");
+        Ok(reply)
+    }
+}
+
+fn method(verb: Verb) -> Method {
+    match verb {
+        Verb::Get => Method::Get,
+        Verb::Patch => Method::Patch,
+        Verb::Post => Method::Post,
+        Verb::Put => Method::Put,
+    }
+}
+
+fn unheard(error: &azure_core::Error, trip: &Trip) -> Unheard {
+    match trip.halt() {
+        Some(Halt::Late) => return Unheard::Late,
+        Some(Halt::Foreign) => return Unheard::Foreign,
+        None => {}
+    }
+    let say = chain(error);
+    match error.kind() {
+        azure_core::error::ErrorKind::Connection => Unheard::NotSent(say),
+        _ => Unheard::Lost(say),
+    }
+}
+
+/// The error and its causes in one line: a TLS failure tells nothing at its outside.
+fn chain(error: &dyn std::error::Error) -> Box<str> {
+    let mut said: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        if !said.iter().any(|known| known.contains(&text)) {
+            said.push(text);
+        }
+        next = error.source();
+    }
+    said.join(": ").into()
+}

@@ -1,0 +1,151 @@
+//! The one HTTP client, and what operators may set of it. Headers that come twice are joined, as ARM itself does at times.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use azure_core::error::{Error, ErrorKind};
+use azure_core::http::headers::Headers;
+use azure_core::http::request::Body;
+use azure_core::http::{AsyncRawResponse, HttpClient, Request, StatusCode};
+use url::Url;
+
+/// The largest answer that is read.
+// 64 MB: a page of 1,000 machines with everything in it is 9 MB.
+const LARGEST_BODY: usize = 64 << 20;
+
+/// Room for the headers of an answer.
+// 64 kB: an accepted delete carries two operation addresses of 3.5 kB each, and they grow.
+const LARGEST_HEADERS: u32 = 64 << 10;
+
+/// How the network is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Net {
+    pub proxy: Proxy,
+    /// Certificates (PEM) to trust beside those of the system.
+    pub ca: Option<Vec<u8>>,
+    pub connect_within: Duration,
+    /// Nothing is heard for so long.
+    pub silent_for: Duration,
+    /// A request with its whole answer.
+    pub answer_within: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proxy {
+    /// As `HTTPS_PROXY` and `NO_PROXY` say.
+    FromEnvironment,
+    None,
+    At(Url),
+}
+
+impl Default for Net {
+    fn default() -> Self {
+        Self {
+            proxy: Proxy::FromEnvironment,
+            ca: None,
+            connect_within: Duration::from_secs(10),
+            // ARM's own gateway gives a provider 60 s.
+            silent_for: Duration::from_secs(60),
+            answer_within: Duration::from_secs(90),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BadNet {
+    #[error("the certificates to trust are not PEM")]
+    Ca(#[source] reqwest::Error),
+    #[error("the proxy cannot be used")]
+    Proxy(#[source] reqwest::Error),
+    #[error("the HTTP client cannot be set up")]
+    Client(#[source] reqwest::Error),
+}
+
+impl Net {
+    /// The client, for ARM and for whoever gives tokens out. Follows no redirect and repeats nothing.
+    pub fn http(&self) -> Result<Arc<dyn HttpClient>, BadNet> {
+        let direct = self.client(&Proxy::None)?;
+        let out = match &self.proxy {
+            Proxy::None => direct.clone(),
+            proxy => self.client(proxy)?,
+        };
+        Ok(Arc::new(Wire { out, direct }))
+    }
+
+    fn client(&self, proxy: &Proxy) -> Result<reqwest::Client, BadNet> {
+        // The second time it says that one is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(self.connect_within)
+            .read_timeout(self.silent_for)
+            .timeout(self.answer_within)
+            .http2_max_header_list_size(LARGEST_HEADERS);
+        if let Some(ca) = &self.ca {
+            let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(BadNet::Ca)?;
+            builder = builder.tls_certs_merge(ca);
+        }
+        builder = match proxy {
+            Proxy::FromEnvironment => builder,
+            Proxy::None => builder.no_proxy(),
+            Proxy::At(url) => {
+                builder.proxy(reqwest::Proxy::all(url.clone()).map_err(BadNet::Proxy)?)
+            }
+        };
+        builder.build().map_err(BadNet::Client)
+    }
+}
+
+/// What goes without TLS is for this machine or its own service of identities, so no proxy sees it.
+#[derive(Debug)]
+struct Wire {
+    out: reqwest::Client,
+    direct: reqwest::Client,
+}
+
+#[async_trait]
+impl HttpClient for Wire {
+    async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
+        let method = reqwest::Method::from_bytes(request.method().as_ref().as_bytes());
+        let method = method.map_err(|e| Error::new(ErrorKind::DataConversion, e))?;
+        let url = request.url();
+        let client = if url.scheme() == "https" { &self.out } else { &self.direct };
+        let mut sent = client.request(method, url.clone());
+        for (name, value) in request.headers().iter() {
+            sent = sent.header(name.as_str(), value.as_str());
+        }
+        if let Body::Bytes(bytes) = request.body() {
+            sent = sent.body(bytes.clone());
+        }
+        let mut answer = sent.send().await.map_err(failed)?;
+        let headers = joined(answer.headers());
+        let status = StatusCode::from(answer.status().as_u16());
+        let mut body = Vec::new();
+        while let Some(part) = answer.chunk().await.map_err(failed)? {
+            if body.len() + part.len() > LARGEST_BODY {
+                return Err(Error::with_message(ErrorKind::Io, "the answer is too large"));
+            }
+            body.extend_from_slice(&part);
+        }
+        Ok(AsyncRawResponse::from_bytes(status, headers, body))
+    }
+}
+
+fn joined(all: &reqwest::header::HeaderMap) -> Headers {
+    let mut headers = Headers::new();
+    for name in all.keys() {
+        let values = all.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        let values: Vec<&str> = values.collect();
+        headers.insert(name.as_str().to_owned(), values.join(", "));
+    }
+    headers
+}
+
+/// The address may be signed, so it goes into no error.
+fn failed(error: reqwest::Error) -> Error {
+    // What could not be connected was never sent.
+    let kind = if error.is_connect() { ErrorKind::Connection } else { ErrorKind::Io };
+    Error::new(kind, error.without_url())
+}

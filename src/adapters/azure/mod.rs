@@ -1,0 +1,73 @@
+//! AZURE over ARM: reads a scale set in one listing, changes it in one request an order, and says what a refusal means.
+//!
+//! Never here: a decision, a wait, a repeat of a call that may have had its effect, a number made up for one that was
+//! not shown. Tokens and operation addresses are types that print nothing, and go only to the origin they are for.
+//! Begin with [`Azure`]; [`auth`] is who we are, [`wire`] the JSON, `http` the road, `refusal` the meaning of every "no".
+
+pub mod auth;
+mod change;
+pub mod cloud;
+mod condition;
+mod facts;
+mod http;
+mod known;
+mod members;
+mod operation;
+pub mod path;
+mod print;
+mod read;
+mod refusal;
+pub mod throttle;
+pub mod wire;
+
+use std::sync::Arc;
+
+use azure_core::http::HttpClient;
+
+pub use http::{BadNet, Net, Proxy, SharedClock};
+
+use crate::model::plan::Follow;
+use crate::model::time::Span;
+use auth::TokenSource;
+use cloud::Cloud;
+use http::Arm;
+use known::{Kept, Shelf};
+use throttle::Learn;
+
+/// How long each kind of fact is good for.
+// Autoscale, quota and images change when people act, or as machines come and go; sizes with a new region.
+const AUTOSCALE_FOR: Span = Span::minutes(5);
+const USAGES_FOR: Span = Span::minutes(2);
+const VERSIONS_FOR: Span = Span::minutes(5);
+const SIZES_FOR: Span = Span::hours(6);
+
+/// The scale sets of one cloud, as one identity sees them. Implements `ReadCloud` and `ChangeCloud`.
+#[derive(Debug)]
+pub struct Azure {
+    arm: Arm,
+    shelf: Shelf,
+    autoscale: Kept<facts::Autoscaled>,
+    sizes: Kept<facts::Sizes>,
+    usages: Kept<facts::Left>,
+    versions: Kept<Option<Follow>>,
+}
+
+impl Azure {
+    /// Opens nothing yet: the first call does. `http` is best the one that tokens are had by, from [`Net::http`].
+    pub fn new(
+        cloud: Cloud,
+        http: Arc<dyn HttpClient>,
+        tokens: Arc<dyn TokenSource>,
+        learn: Arc<dyn Learn>,
+        clock: SharedClock,
+    ) -> Self {
+        Self {
+            arm: Arm::new(cloud, http, tokens, learn, clock),
+            shelf: Shelf::default(),
+            autoscale: Kept::new(AUTOSCALE_FOR),
+            sizes: Kept::new(SIZES_FOR),
+            usages: Kept::new(USAGES_FOR),
+            versions: Kept::new(VERSIONS_FOR),
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! One look: the set, then all pages of its machines. A page that fails or does not end well is a gap, never an absence.
+
+use std::collections::BTreeMap;
+
+use url::Url;
+
+use super::Azure;
+use super::condition::{condition, protection, worked_on};
+use super::http::{Ask, Unheard, Verb};
+use super::known::Known;
+use super::members::{Belongs, Members, members};
+use super::path::SetPath;
+use super::print::{Model, image_name};
+use super::refusal;
+use super::throttle::{Asked, Class};
+use super::wire::set::Switch;
+use super::wire::{Page, ScaleSet, Vm, some};
+use crate::model::ids::{Etag, InstanceId, ScaleSetId, VmId, Zone};
+use crate::model::inventory::{
+    Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
+};
+use crate::model::journal::Refusal;
+use crate::model::machine::Condition;
+use crate::model::time::Time;
+use crate::observe::{ReadCloud, ReadFailed};
+
+/// Pages of one list. Beyond it something goes round in circles.
+// 200: the largest set has 1,000 machines, and no page was ever seen with fewer than 20.
+const PAGES: usize = 200;
+
+impl ReadCloud for Azure {
+    async fn list(&self, set: &ScaleSetId) -> Result<Inventory, ReadFailed> {
+        let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, bad.to_string()))?;
+        let began = self.arm.clock.now();
+        let seen = self.read_set(set, &path).await?;
+        let Rows { instances, mut gaps, .. } = self.read_machines(set, &path, &seen, began).await?;
+        let mut shown = seen.shown(began, gaps.is_empty());
+        let (autoscaled, gap) = self.is_autoscaled(set, &path).await;
+        gaps.extend(gap);
+        shown.natives.extend(autoscaled.then_some(Native::Autoscale));
+        shown.natives.sort_unstable();
+        self.shelf.keep(set, seen.known(&instances));
+        Ok(Inventory { set: shown, instances, gaps })
+    }
+}
+
+/// The set as it was read, and what follows from it.
+#[derive(Debug)]
+pub(super) struct Read {
+    set: ScaleSet,
+    pub capacity: u32,
+    pub model: Model,
+    orchestration: Orchestration,
+    etag: Option<Etag>,
+    changed: Option<Time>,
+}
+
+impl Azure {
+    pub(super) async fn read_set(
+        &self,
+        set: &ScaleSetId,
+        path: &SetPath,
+    ) -> Result<Read, ReadFailed> {
+        let mut url = path.set(&self.arm.cloud, &[]);
+        // It is part of the model, and shown only to who asks.
+        url.query_pairs_mut().append_pair("$expand", "userData");
+        let reply = self.get(Class::GetSet, &path.subscription, Some(set), url).await?;
+        let read = ScaleSet::read(&reply.body);
+        let shown =
+            read.map_err(|why| failed(Refusal::Unclear, format!("the scale set: {why}")))?;
+        let lacks = |what| failed(Refusal::Unclear, format!("the scale set shows no {what}"));
+        let capacity = shown.sku.as_ref().and_then(|sku| sku.capacity).ok_or(lacks("capacity"))?;
+        let properties = shown.properties.as_ref().ok_or(lacks("properties"))?;
+        let mode = properties.orchestration_mode.as_deref();
+        let orchestration = match mode {
+            Some(mode) if mode.eq_ignore_ascii_case("Flexible") => Orchestration::Flexible,
+            _ => Orchestration::Uniform,
+        };
+        let etag = shown.etag.clone().or_else(|| reply.header("etag").map(str::to_owned));
+        let model = Model::of(&shown);
+        let changed = self.shelf.changed(set, &model.revision(), self.arm.clock.now());
+        Ok(Read { capacity, model, orchestration, etag: etag.map(Etag::new), changed, set: shown })
+    }
+
+    async fn read_machines<'a>(
+        &self,
+        set: &ScaleSetId,
+        path: &'a SetPath,
+        seen: &'a Read,
+        began: Time,
+    ) -> Result<Rows<'a>, ReadFailed> {
+        let kind = members(seen.orchestration);
+        let mut rows = Rows { path, kind, seen, began, instances: Vec::new(), gaps: Vec::new() };
+        let mut url = kind.list(path, &self.arm.cloud);
+        for page in 1.. {
+            let got = self.get(Class::ListMachines, &path.subscription, Some(set), url.clone());
+            let next = got.await.and_then(|reply| rows.take(&reply.body));
+            url = match next {
+                Ok(None) => break,
+                Ok(Some(next)) if page < PAGES && next != url => next,
+                Ok(Some(_)) => {
+                    rows.cut(page + 1, "the pages go round in circles");
+                    break;
+                }
+                Err(why) if page == 1 => return Err(why),
+                Err(why) => {
+                    rows.cut(page, &why.say);
+                    break;
+                }
+            };
+        }
+        Ok(rows)
+    }
+
+    /// A read; an answer that refuses is an error.
+    pub(super) async fn get(
+        &self,
+        class: Class,
+        subscription: &str,
+        set: Option<&ScaleSetId>,
+        url: Url,
+    ) -> Result<super::http::Reply, ReadFailed> {
+        let asked = Asked { class, subscription, set, machines: 0, before: None };
+        let ask = Ask { asked, verb: Verb::Get, url, body: None, if_match: None };
+        let reply = self.arm.send(&ask).await.map_err(|why| unheard(&why))?;
+        if reply.is_success() {
+            return Ok(reply);
+        }
+        let told = refusal::of_answer(&reply);
+        let (refusal, retry_at) = (told.refused.refusal, told.refused.retry_at);
+        Err(ReadFailed { refusal, retry_at, say: told.say() })
+    }
+}
+
+fn failed(refusal: Refusal, say: String) -> ReadFailed {
+    ReadFailed { refusal, retry_at: None, say: say.into() }
+}
+
+fn unheard(why: &Unheard) -> ReadFailed {
+    let refusal = match why {
+        Unheard::NoToken(failed) if failed.is_final() => Refusal::Forbidden,
+        Unheard::Foreign => Refusal::Invalid,
+        _ => Refusal::Unclear,
+    };
+    failed(refusal, why.to_string())
+}
+
+/// The rows that could be read, and what could not.
+struct Rows<'a> {
+    path: &'a SetPath,
+    kind: &'static dyn Members,
+    seen: &'a Read,
+    began: Time,
+    instances: Vec<Instance>,
+    gaps: Vec<Gap>,
+}
+
+impl Rows<'_> {
+    fn cut(&mut self, page: usize, why: &str) {
+        self.gaps.push(Gap { what: "listing".into(), why: format!("page {page}: {why}").into() });
+    }
+
+    /// The rows of one page, and where the next is.
+    fn take(&mut self, body: &[u8]) -> Result<Option<Url>, ReadFailed> {
+        let bad = |why: String| failed(Refusal::Unclear, format!("the list of machines: {why}"));
+        let page: Page<'_, Vm<'_>> = Page::read(body).map_err(|why| bad(why.to_string()))?;
+        self.instances.reserve(page.value.len());
+        for vm in &page.value {
+            match self.kind.belongs(self.path, vm) {
+                Belongs::Elsewhere => {}
+                Belongs::Here(id) => match self.instance(id, vm) {
+                    Some(instance) => self.instances.push(instance),
+                    None => self.nameless(vm, "shows neither its identity nor its birth"),
+                },
+                Belongs::Nameless => self.nameless(vm, "has no name it could be called by"),
+            }
+        }
+        let next = some(page.next.as_ref()).map(Url::parse).transpose();
+        next.map_err(|_| bad("the address of the next page is none".into()))
+    }
+
+    fn nameless(&mut self, vm: &Vm<'_>, why: &str) {
+        let name = some(vm.name.as_ref()).or_else(|| some(vm.id.as_ref())).unwrap_or("?");
+        let what = format!("machine {name}").into();
+        self.gaps.push(Gap { what, why: why.into() });
+    }
+
+    fn instance(&self, id: InstanceId, vm: &Vm<'_>) -> Option<Instance> {
+        let none = super::wire::vm::Properties::default();
+        let properties = vm.properties.as_ref().unwrap_or(&none);
+        let identity = some(properties.vm_id.as_ref()).map(VmId::new);
+        let created = some(properties.time_created.as_ref()).and_then(|at| Time::parse(at).ok());
+        // A birth that nobody tells is taken for now: too young is safe, and the identity does not rest on it.
+        let created = created.or(identity.as_ref().map(|_| self.began))?;
+        let worked_on = worked_on(properties);
+        let updated = self.seen.changed.zip(worked_on).is_some_and(|(seen, ended)| ended > seen);
+        let (revision, evidence) = self.seen.model.of_machine(vm, updated);
+        let (condition, since): (Condition, _) = condition(properties);
+        let mut zones = vm.zones.iter().flatten();
+        Some(Instance {
+            id,
+            vm: identity,
+            zone: zones.next().map(Zone::new),
+            created,
+            imaged: None,
+            revision: Some(revision),
+            evidence,
+            condition,
+            since,
+            protection: protection(properties),
+            workloads: 0,
+            node: None,
+        })
+    }
+}
+
+impl Read {
+    fn shown(&self, read_at: Time, complete: bool) -> SetSeen {
+        let size: Option<Box<str>> = self.set.size().map(Into::into);
+        let image = self.set.image().as_ref().and_then(image_name).map(Into::into);
+        let tags = self.tags().into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        SetSeen {
+            revision: self.model.revision(),
+            capacity: self.capacity,
+            etag: self.etag.clone(),
+            orchestration: self.orchestration,
+            zones: self.set.zones.iter().flatten().map(Zone::new).collect(),
+            read_at,
+            complete,
+            busy: None,
+            natives: self.natives(),
+            vm_size: size.clone(),
+            model: Some(ModelFields { image, vm_size: size, tags }),
+        }
+    }
+
+    fn tags(&self) -> BTreeMap<String, String> {
+        let tags = self.set.tags.iter().flatten();
+        tags.map(|(key, value)| (key.clone(), value.clone().unwrap_or_default())).collect()
+    }
+
+    fn known(&self, instances: &[Instance]) -> Known {
+        let zones = instances.iter().filter_map(|row| Some((row.id.clone(), row.zone.clone()?)));
+        Known {
+            orchestration: self.orchestration,
+            location: self.set.location.as_deref().unwrap_or_default().into(),
+            size: self.set.size().map(Into::into),
+            revision: self.model.revision(),
+            changed: self.changed,
+            tags: self.tags(),
+            zones: zones.collect(),
+        }
+    }
+
+    /// Features of the cloud's own that are switched on and would act beside us.
+    fn natives(&self) -> Vec<Native> {
+        let Some(properties) = &self.set.properties else { return Vec::new() };
+        let upgrade = properties.upgrade_policy.as_ref();
+        let mode = upgrade.and_then(|upgrade| upgrade.mode.as_deref()).unwrap_or("Manual");
+        let os = upgrade.and_then(|upgrade| upgrade.automatic_os_upgrade.as_ref());
+        let uniform = self.orchestration == Orchestration::Uniform;
+        [
+            (!mode.eq_ignore_ascii_case("Manual"), Native::RollingUpgrade),
+            (os.and_then(|os| os.enable).unwrap_or(false), Native::AutoOsUpgrade),
+            (Switch::is_on(properties.automatic_repairs_policy.as_ref()), Native::AutomaticRepairs),
+            // On where nothing is said.
+            (uniform && properties.overprovision.unwrap_or(true), Native::Overprovision),
+        ]
+        .into_iter()
+        .filter_map(|(on, native)| on.then_some(native))
+        .collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! What a "no" of ARM means. Decided once, here: nobody further in reads a status, a code or a text.
+//!
+//! Read in this order: throttling (by status or by a code inside), what texts tell where a code is shared, the code that
+//! lies deepest, the status. What may have had its effect is `Unclear`: it is settled by a look, never by asking again.
+//! Begin with [`of_answer`] and [`of_operation`]; the codes are a table in `codes`.
+
+mod codes;
+#[cfg(test)]
+mod tests;
+
+use crate::adapters::azure::http::Reply;
+use crate::adapters::azure::wire::{Fault, Faults};
+use crate::model::ids::Zone;
+use crate::model::journal::{Refusal, Refused};
+use crate::model::time::Span;
+
+use codes::{Meaning, by_code, by_text, is_wrapper};
+
+/// A wait for who was refused for asking too often, and not told how long.
+// 1 min: the window of every documented policy.
+const THROTTLED_FOR: Span = Span::minutes(1);
+
+/// As much of a message as is kept.
+const LONGEST_SAYING: usize = 400;
+
+/// A refusal, with what people and support need to know of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    pub refused: Refused,
+    pub message: Box<str>,
+    /// What it is about: a field, an instance id, a throttling policy.
+    pub target: Option<Box<str>>,
+    pub request_id: Option<Box<str>>,
+}
+
+impl Told {
+    /// One line: the code, what was said, and what support asks for.
+    pub fn say(&self) -> Box<str> {
+        let code = self.refused.code.as_deref().unwrap_or(self.refused.refusal.name());
+        let id = self.request_id.as_deref().map(|id| format!(" (request {id})"));
+        format!("{code}: {}{}", self.message, id.unwrap_or_default()).into()
+    }
+}
+
+/// An answer that is no success.
+pub(super) fn of_answer(reply: &Reply) -> Told {
+    let faults = Faults::read(&reply.body);
+    let (meaning, code) = meaning(reply.status, &faults);
+    let refusal = match meaning {
+        Meaning::Is(Refusal::Gone) if !is_of_arm(reply, &faults) => Refusal::Unclear,
+        Meaning::Is(refusal) => refusal,
+        // As an answer to a request it says nothing about what the request did.
+        Meaning::BadMachine => Refusal::Unclear,
+    };
+    let told_wait = reply.retry_at().or_else(|| wait_in_text(&faults).map(|w| reply.at.plus(w)));
+    let retry_at = match refusal {
+        Refusal::Throttled => Some(told_wait.unwrap_or(reply.at.plus(THROTTLED_FOR))),
+        _ => told_wait,
+    };
+    let message = faults.told(|f| f.message.as_deref().filter(|m| !m.starts_with('{')));
+    let message = message.map_or_else(|| format!("ARM answered {}", reply.status), shorten);
+    Told {
+        refused: Refused { refusal, code, zone: zone(&faults), retry_at },
+        message: message.into(),
+        target: faults.told(|f| f.target.as_deref()).map(Into::into),
+        request_id: reply.request_id().map(Into::into),
+    }
+}
+
+/// The error of an operation that failed. `None`: the request was carried out, and some machine it made is bad.
+pub(super) fn of_operation(
+    fault: Option<Fault>,
+    zone_of: impl Fn(&str) -> Option<Zone>,
+) -> Option<Told> {
+    let faults = fault.map(Faults::of).unwrap_or_default();
+    let (meaning, code) = meaning(200, &faults);
+    let Meaning::Is(refusal) = meaning else { return None };
+    let target = faults.told(|f| f.target.as_deref());
+    let zonal = code.as_deref().is_some_and(|code| code.to_ascii_lowercase().contains("zonal"));
+    let zone = zone(&faults).or_else(|| target.and_then(zone_of).filter(|_| zonal));
+    let message = faults.told(|f| f.message.as_deref()).map_or_else(String::new, shorten);
+    Some(Told {
+        refused: Refused { refusal, code, zone, retry_at: None },
+        message: message.into(),
+        target: target.map(Into::into),
+        request_id: None,
+    })
+}
+
+/// A "not found" that only a proxy or a strange server gave is no word of ARM's about what exists.
+fn is_of_arm(reply: &Reply, faults: &Faults) -> bool {
+    let signed = ["x-ms-request-id", "x-ms-correlation-request-id", "x-ms-failure-cause"];
+    !faults.is_empty() || signed.iter().any(|name| reply.header(name).is_some())
+}
+
+/// `status` 200 stands for "in an operation".
+fn meaning(status: u16, faults: &Faults) -> (Meaning, Option<Box<str>>) {
+    let outer = faults.outermost().and_then(|fault| fault.code.as_deref());
+    let code_of = |fault: &Fault| fault.code.as_deref().map(Box::<str>::from);
+    let known = || {
+        let mut telling = faults
+            .deepest_first()
+            .filter(|fault| fault.code.as_deref().is_some_and(|code| !is_wrapper(code)));
+        telling.find_map(|fault| Some((by_code(fault.code.as_deref()?)?, code_of(fault))))
+    };
+    if let Some((meaning, code)) = by_text(faults) {
+        return (meaning, code.map(Into::into).or_else(|| outer.map(Into::into)));
+    }
+    let found = known();
+    let is = |wanted: Refusal| matches!(&found, Some((Meaning::Is(r), _)) if *r == wanted);
+    let code = || found.as_ref().and_then(|(_, code)| code.clone()).or(outer.map(Into::into));
+    match status {
+        // Some providers say "busy" with the status of "too often".
+        429 if !is(Refusal::Conflict) => (Meaning::Is(Refusal::Throttled), code()),
+        _ if is(Refusal::Throttled) => (Meaning::Is(Refusal::Throttled), code()),
+        408 | 500.. => (Meaning::Is(Refusal::Unclear), code()),
+        _ => match found {
+            Some((meaning, code)) => (meaning, code),
+            None => (Meaning::Is(by_status(status, outer)), outer.map(Into::into)),
+        },
+    }
+}
+
+fn by_status(status: u16, code: Option<&str>) -> Refusal {
+    let is = |name: &str| code.is_some_and(|code| code.eq_ignore_ascii_case(name));
+    match status {
+        // `OperationNotAllowed` and `Conflict` without a text we know: something stands in the way now.
+        _ if is("OperationNotAllowed") || is("Conflict") => Refusal::Conflict,
+        401 | 403 => Refusal::Forbidden,
+        404 | 410 => Refusal::Gone,
+        409 | 412 | 423 => Refusal::Conflict,
+        400..500 => Refusal::Invalid,
+        _ => Refusal::Unclear,
+    }
+}
+
+/// Some answers tell the wait only in words: "after '6' seconds", "in 30 seconds", "for 180 seconds".
+fn wait_in_text(faults: &Faults) -> Option<Span> {
+    faults.deepest_first().filter_map(|fault| fault.message.as_deref()).find_map(|message| {
+        let before = message.split("second").next().filter(|b| b.len() < message.len())?;
+        let number = before.trim_end().trim_end_matches('\'');
+        let digits = number.len() - number.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let seconds: i64 = number.get(number.len() - digits..)?.parse().ok()?;
+        Some(Span::seconds(seconds.min(3_600)))
+    })
+}
+
+/// "…in zone 2."
+fn zone(faults: &Faults) -> Option<Zone> {
+    faults.deepest_first().filter_map(|fault| fault.message.as_deref()).find_map(|message| {
+        let (_, rest) = message.split_once("in zone ")?;
+        let rest = rest.trim_start_matches(['\'', '"']);
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        (!digits.is_empty()).then(|| Zone::new(digits))
+    })
+}
+
+fn shorten(message: &str) -> String {
+    let one_line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    match one_line.char_indices().nth(LONGEST_SAYING) {
+        Some((end, _)) => format!("{}…", &one_line[..end]),
+        None => one_line,
+    }
+}

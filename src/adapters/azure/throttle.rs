@@ -1,0 +1,226 @@
+//! What ARM tells about how much more it will answer, for whoever paces the calls.
+//!
+//! Two layers count (the front door and the Compute provider), each with names of its own. Names are opaque: the
+//! smallest number seen for a name is what is left under it.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::model::ids::ScaleSetId;
+use crate::model::time::{Span, Time};
+
+/// Kinds of call, as ARM counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    GetSet,
+    /// All machines of a set; the bucket of a set is the tightest of all.
+    ListMachines,
+    UpdateSet,
+    DeleteMachines,
+    /// Manual upgrade, reimage, start, deallocate: charged by the machine.
+    Actions,
+    UpdateMachine,
+    Poll,
+    ReadAutoscale,
+    ReadUsages,
+    ReadSkus,
+    ReadImages,
+}
+
+impl Class {
+    pub const ALL: [Class; 11] = [
+        Class::GetSet,
+        Class::ListMachines,
+        Class::UpdateSet,
+        Class::DeleteMachines,
+        Class::Actions,
+        Class::UpdateMachine,
+        Class::Poll,
+        Class::ReadAutoscale,
+        Class::ReadUsages,
+        Class::ReadSkus,
+        Class::ReadImages,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::GetSet => "getSet",
+            Class::ListMachines => "listMachines",
+            Class::UpdateSet => "updateSet",
+            Class::DeleteMachines => "deleteMachines",
+            Class::Actions => "actions",
+            Class::UpdateMachine => "updateMachine",
+            Class::Poll => "poll",
+            Class::ReadAutoscale => "readAutoscale",
+            Class::ReadUsages => "readUsages",
+            Class::ReadSkus => "readSkus",
+            Class::ReadImages => "readImages",
+        }
+    }
+
+    /// The front door counts everything that is no GET as a write.
+    pub const fn is_write(self) -> bool {
+        use Class::{Actions, DeleteMachines, UpdateMachine, UpdateSet};
+        matches!(self, UpdateSet | DeleteMachines | Actions | UpdateMachine)
+    }
+}
+
+/// A call that is about to leave, or that was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked<'a> {
+    pub class: Class,
+    pub subscription: &'a str,
+    /// The set it is about; `None`: it is about the subscription.
+    pub set: Option<&'a ScaleSetId>,
+    /// So many machines are named, where it is charged by the machine.
+    pub machines: u32,
+    /// It must not leave later.
+    pub before: Option<Time>,
+}
+
+/// What an answer told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThrottleHint {
+    /// Buckets by name, and what is left in each.
+    pub remaining: Vec<(Box<str>, u32)>,
+    /// Tokens that the call took.
+    pub charge: Option<u32>,
+    /// Ask for nothing of this kind sooner.
+    pub retry_after: Option<Span>,
+    /// It was refused for having asked too often (429).
+    pub refused: bool,
+}
+
+/// Whoever paces the calls. `admit` may wait; what is told must not.
+#[async_trait]
+pub trait Learn: fmt::Debug + Send + Sync {
+    /// False: it could not leave in time, and must not leave any more.
+    async fn admit(&self, asked: &Asked<'_>) -> bool;
+
+    fn told(&self, asked: &Asked<'_>, hint: &ThrottleHint);
+}
+
+/// Lets everything through.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unpaced;
+
+#[async_trait]
+impl Learn for Unpaced {
+    async fn admit(&self, _asked: &Asked<'_>) -> bool {
+        true
+    }
+
+    fn told(&self, _asked: &Asked<'_>, _hint: &ThrottleHint) {}
+}
+
+const REMAINING: &str = "x-ms-ratelimit-remaining-";
+const RESOURCE: &str = "x-ms-ratelimit-remaining-resource";
+const CHARGE: &str = "x-ms-request-charge";
+
+/// On accepted calls 0 stands there too: it is no sign of throttling.
+const NO_BUCKET: &str = "VmssQueuedVMOperations";
+
+impl ThrottleHint {
+    /// Of the headers of an answer; a header may come many times, or once with its values joined.
+    pub fn read<'h>(headers: impl Iterator<Item = (&'h str, &'h str)>, status: u16) -> Self {
+        let mut hint = ThrottleHint { refused: status == 429, ..ThrottleHint::default() };
+        let (mut wait, mut wait_ms) = (None, None);
+        for (name, value) in headers {
+            let name = name.to_ascii_lowercase();
+            match name.as_str() {
+                RESOURCE => value.split(',').for_each(|part| hint.bucket(part.rsplit_once(';'))),
+                CHARGE => hint.charge = number(value),
+                "retry-after" => wait = seconds(value),
+                "retry-after-ms" | "x-ms-retry-after-ms" => {
+                    wait_ms = number(value).map(|ms| Span::from_millis(ms.into()));
+                }
+                _ => {
+                    let bucket = name.strip_prefix(REMAINING);
+                    hint.bucket(bucket.map(|bucket| (bucket, value)));
+                }
+            }
+        }
+        hint.retry_after = wait_ms.or(wait);
+        hint
+    }
+
+    fn bucket(&mut self, told: Option<(&str, &str)>) {
+        let Some((name, left)) = told else { return };
+        let name = name.trim();
+        let name = name.strip_prefix("Microsoft.Compute/").unwrap_or(name);
+        let Some(left) = number(left) else { return };
+        if name.is_empty() || name == NO_BUCKET {
+            return;
+        }
+        match self.remaining.iter_mut().find(|(known, _)| &**known == name) {
+            Some((_, least)) => *least = left.min(*least),
+            None => self.remaining.push((name.into(), left)),
+        }
+    }
+
+    /// When to ask again, where it was told.
+    pub fn retry_at(&self, now: Time) -> Option<Time> {
+        self.retry_after.map(|wait| now.plus(wait))
+    }
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.trim().parse().ok()
+}
+
+/// Whole seconds. A day at most: whoever says more means "not soon", and a slip must not stop a pool for ever.
+fn seconds(text: &str) -> Option<Span> {
+    let told: i64 = text.split(',').next()?.trim().parse().ok()?;
+    (0..).contains(&told).then(|| Span::seconds(told.min(86_400)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(headers: &[(&str, &str)], status: u16) -> ThrottleHint {
+        ThrottleHint::read(headers.iter().copied(), status)
+    }
+
+    #[test]
+    fn joined_and_repeated_headers_say_the_same() {
+        let joined = "Microsoft.Compute/HighCostGetVMScaleSetSubscriptionMaximum;1077,Microsoft.Compute/HighCostGetVMScaleSetResource;29,\
+                      Microsoft.Compute/VMScaleSetVMViewsSubscriptionMaximum;29992";
+        let one = read(&[(RESOURCE, joined), ("X-Ms-Request-Charge", "8")], 200);
+        let parts: Vec<_> = joined.split(',').map(|part| (RESOURCE, part)).collect();
+        let many = read(&parts, 200);
+        assert_eq!(one.remaining, many.remaining);
+        assert_eq!(one.remaining[1], ("HighCostGetVMScaleSetResource".into(), 29));
+        assert_eq!((one.charge, many.charge), (Some(8), None));
+    }
+
+    #[test]
+    fn the_front_door_is_heard_and_the_queue_is_not() {
+        let hint = read(
+            &[
+                ("x-ms-ratelimit-remaining-subscription-writes", "199"),
+                ("x-ms-ratelimit-remaining-subscription-global-writes", "2999"),
+                (RESOURCE, "Microsoft.Compute/VmssQueuedVMOperations;0"),
+                (RESOURCE, "Microsoft.Compute/A;5, Microsoft.Compute/A;3,nonsense,;,B;x"),
+                ("etag", "\"1\""),
+            ],
+            200,
+        );
+        let names: Vec<_> = hint.remaining.iter().map(|(name, left)| (&**name, *left)).collect();
+        let front = [("subscription-writes", 199), ("subscription-global-writes", 2999)];
+        assert_eq!(names, [&front[..], &[("A", 3)]].concat());
+        assert!(!hint.refused);
+    }
+
+    #[test]
+    fn waits_are_seconds_unless_they_say_otherwise() {
+        assert_eq!(read(&[("Retry-After", "10")], 202).retry_after, Some(Span::seconds(10)));
+        let both = read(&[("x-ms-retry-after-ms", "1500"), ("Retry-After", "2")], 429);
+        assert_eq!((both.retry_after, both.refused), (Some(Span::from_millis(1500)), true));
+        assert_eq!(read(&[("Retry-After", "99999999999")], 429).retry_after, Some(Span::days(1)));
+        for odd in ["", "-3", "soon", "1.5"] {
+            assert_eq!(read(&[("Retry-After", odd)], 429).retry_after, None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What can be had: cores used and allowed, and what a size takes.
+
+use serde::Deserialize;
+
+use super::Text;
+
+/// One line of the usages of a region.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage<'a> {
+    pub current_value: Option<i64>,
+    pub limit: Option<i64>,
+    #[serde(borrow)]
+    pub name: Option<UsageName<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct UsageName<'a> {
+    #[serde(borrow)]
+    pub value: Option<Text<'a>>,
+}
+
+/// One size (or disk, or image kind) a region offers.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Sku<'a> {
+    #[serde(borrow)]
+    pub resource_type: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub family: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub capabilities: Option<Vec<Capability<'a>>>,
+    #[serde(borrow)]
+    pub location_info: Option<Vec<Location<'a>>>,
+    #[serde(borrow)]
+    pub restrictions: Option<Vec<Restriction<'a>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Capability<'a> {
+    #[serde(borrow)]
+    pub name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub value: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Location<'a> {
+    #[serde(borrow)]
+    pub location: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub zones: Option<Vec<Text<'a>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Restriction<'a> {
+    #[serde(borrow, rename = "type")]
+    pub kind: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub reason_code: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub restriction_info: Option<Restricted<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Restricted<'a> {
+    #[serde(borrow)]
+    pub zones: Option<Vec<Text<'a>>>,
+}
+
+impl Usage<'_> {
+    pub fn is_of(&self, family: &str) -> bool {
+        let name = self.name.as_ref().and_then(|name| name.value.as_ref());
+        name.is_some_and(|name| name.is(family))
+    }
+
+    /// What is left; `None` where a number is missing.
+    pub fn left(&self) -> Option<u32> {
+        let left = self.limit?.checked_sub(self.current_value?)?;
+        Some(u32::try_from(left.max(0)).unwrap_or(u32::MAX))
+    }
+}
+
+impl Sku<'_> {
+    pub fn is_size(&self) -> bool {
+        self.resource_type.as_ref().is_some_and(|kind| kind.is("virtualMachines"))
+    }
+
+    /// Cores that one machine of it takes from the quota.
+    pub fn cores(&self) -> Option<u32> {
+        let of = |name: &str| {
+            let all = self.capabilities.iter().flatten();
+            let mut named = all.filter(|c| c.name.as_ref().is_some_and(|n| n.is(name)));
+            named.find_map(|c| c.value.as_ref()?.parse().ok())
+        };
+        of("vCPUs")
+    }
+
+    /// Why the subscription may not use it anywhere in the region.
+    pub fn closed(&self) -> Option<&str> {
+        let mut closed = self.restrictions.iter().flatten();
+        let whole = closed.find(|r| r.kind.as_ref().is_some_and(|kind| kind.is("Location")))?;
+        Some(super::some(whole.reason_code.as_ref()).unwrap_or("restricted"))
+    }
+
+    /// Zones that offer it and are not closed to the subscription.
+    pub fn zones(&self) -> Vec<&str> {
+        let closed: Vec<&str> = self
+            .restrictions
+            .iter()
+            .flatten()
+            .filter(|r| r.kind.as_ref().is_some_and(|kind| kind.is("Zone")))
+            .filter_map(|r| r.restriction_info.as_ref()?.zones.as_ref())
+            .flatten()
+            .map(AsRef::as_ref)
+            .collect();
+        let offered = self.location_info.iter().flatten().flat_map(|l| l.zones.iter().flatten());
+        let mut zones: Vec<&str> =
+            offered.map(AsRef::as_ref).filter(|zone| !closed.contains(zone)).collect();
+        zones.sort_unstable();
+        zones.dedup();
+        zones
+    }
+}

@@ -1,0 +1,115 @@
+//! How to talk to it: for people, and for scripts.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::api::v1::API_VERSION;
+use crate::cli::term::{Style, Term};
+use crate::emulator::Seed;
+
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    pub address: SocketAddr,
+    pub is_tls: bool,
+    pub ca_file: Option<PathBuf>,
+    pub seed: &'a Seed,
+    pub speed: f64,
+}
+
+impl Told<'_> {
+    /// By name where a certificate must fit.
+    fn url(&self) -> String {
+        match self.is_tls {
+            true => format!("https://localhost:{}", self.address.port()),
+            false => format!("http://{}", self.address),
+        }
+    }
+
+    fn subscription(&self) -> &str {
+        self.seed.subscriptions.first().map_or("", String::as_str)
+    }
+
+    fn sets(state: &Value) -> Vec<&str> {
+        let sets = state["scaleSets"].as_array().into_iter().flatten();
+        sets.filter_map(|set| set["id"].as_str()).collect()
+    }
+
+    pub fn document(&self, state: &Value) -> Value {
+        json!({ "apiVersion": API_VERSION, "kind": "Emulator", "url": self.url(),
+            "address": self.address.to_string(),
+            "caFile": self.ca_file.as_ref().map(|path| path.display().to_string()),
+            "tenant": self.seed.tenant, "subscription": self.subscription(),
+            "location": self.seed.location, "speed": self.speed, "scaleSets": Self::sets(state) })
+    }
+
+    pub fn page(&self, term: Term, state: &Value) -> String {
+        let mut page = String::new();
+        let url = self.url();
+        let mut line = |text: &str| {
+            let _ = writeln!(page, "{text}");
+        };
+        line(&term.paint(Style::Bold, &format!("A made-up Azure listens on {url}")));
+        line("");
+        line(&format!("subscription  {}", self.subscription()));
+        line(&format!("tenant        {}", self.seed.tenant));
+        line(&format!(
+            "location      {}, {} world seconds a second",
+            self.seed.location, self.speed
+        ));
+        for (n, id) in Self::sets(state).iter().enumerate() {
+            line(&format!("{:<13} {id}", if n == 0 { "scale sets" } else { "" }));
+        }
+        line(&format!("page          {url}/"));
+        line(&format!("orders        {url}/_control/state, clock, faults, deeds, images, tokens"));
+        line("");
+        for text in self.clients() {
+            line(&text);
+        }
+        line("");
+        line("It ends with Ctrl-C, and forgets everything.");
+        page
+    }
+
+    fn clients(&self) -> Vec<String> {
+        let (url, tenant) = (self.url(), &self.seed.tenant);
+        let Some(ca) = self.ca_file.as_ref().map(|path| path.display().to_string()) else {
+            return vec![match self.is_tls {
+                true => "Clients must trust the certificate that was given.".to_owned(),
+                false => format!(
+                    "Official clients send tokens over TLS only: begin with --tls to use them. Without a client:\n  \
+                     curl -H 'Authorization: Bearer x' '{url}/subscriptions/{}/providers/Microsoft.Compute/virtualMachineScaleSets?api-version=2024-07-01'",
+                    self.subscription()
+                ),
+            }];
+        };
+        vec![
+            "az, in a folder of its own so that it forgets no login of yours:".to_owned(),
+            format!(
+                "  export AZURE_CONFIG_DIR=$(mktemp -d) REQUESTS_CA_BUNDLE={ca} AZURE_CORE_INSTANCE_DISCOVERY=false"
+            ),
+            format!("  az cloud register -n Emulator --endpoint-resource-manager {url}"),
+            "  az cloud set -n Emulator".to_owned(),
+            format!("  az login --service-principal -u app -p secret --tenant {tenant}"),
+            "  az vmss list -o table".to_owned(),
+            String::new(),
+            "Python (REQUESTS_CA_BUNDLE as above):".to_owned(),
+            format!("  credential = ClientSecretCredential('{tenant}', 'app', 'secret',"),
+            format!("      authority='{url}', disable_instance_discovery=True)"),
+            format!(
+                "  client = ComputeManagementClient(credential, '{}', base_url='{url}')",
+                self.subscription()
+            ),
+            String::new(),
+            format!("Go (SSL_CERT_FILE={ca}):"),
+            format!(
+                "  cloud.Configuration{{ActiveDirectoryAuthorityHost: \"{url}/\", Services: …{{cloud.ResourceManager:"
+            ),
+            format!(
+                "      {{Endpoint: \"{url}\", Audience: \"https://management.azure.com\"}}}}}}, DisableInstanceDiscovery: true"
+            ),
+        ]
+    }
+}

@@ -1,0 +1,137 @@
+//! From bytes to an ask, and from a reply to bytes: whole, slow, cut short, or not at all.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use axum::http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use futures_util::stream;
+
+use super::ask::Ask;
+use super::cloud::Cloud;
+use super::faults::{Cut, Delivery, take};
+use super::reply::{Done, Reply, Turned};
+use super::{control, login, page, route};
+
+/// Pieces of a body that comes slowly.
+const PIECES: usize = 8;
+
+pub(super) async fn read(
+    request: Request<Body>,
+    is_tls: bool,
+    most: usize,
+) -> Result<Ask, Response<Body>> {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, most).await else {
+        return Err(plain(StatusCode::PAYLOAD_TOO_LARGE));
+    };
+    let given = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = given.or(parts.uri.authority().map(axum::http::uri::Authority::as_str));
+    let host = host.unwrap_or("localhost").to_owned();
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    Ok(Ask::new(parts.method.as_str(), &target, parts.headers, body, is_tls, &host))
+}
+
+fn plain(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// What is answered, or that nothing is; and how it is carried.
+pub(super) fn decide(cloud: &mut Cloud, ask: &Ask) -> (Option<Reply>, Delivery) {
+    if ask.method == "GET" && ask.parts.is_empty() {
+        return (Some(Reply::html(page::page(cloud, ask))), Delivery::default());
+    }
+    if let Some(reply) = control::answer(cloud, ask) {
+        return (Some(reply), Delivery::default());
+    }
+    let query: Vec<String> =
+        ask.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let target = format!("{}?{}", ask.path, query.join("&"));
+    let rule = take(&mut cloud.rules, ask, &target);
+    let delivery = rule.as_ref().map(super::faults::Rule::delivery).unwrap_or_default();
+    if delivery.cut == Some(Cut::Before) {
+        return (None, delivery);
+    }
+    if let Some(reply) = rule.and_then(|rule| rule.reply()) {
+        cloud.count(ask);
+        return (Some(reply), delivery);
+    }
+    let reply = match login::answer(cloud, ask) {
+        Some(done) => flat(done),
+        None => route::arm(cloud, ask).ok(),
+    };
+    let reply = reply.filter(|_| delivery.cut != Some(Cut::After));
+    (reply, delivery)
+}
+
+fn flat(done: Done) -> Option<Reply> {
+    match done {
+        Ok(reply) => Some(reply),
+        Err(Turned::Refused(refusal) | Turned::AtTheDoor(refusal)) => Some(Reply::error(&refusal)),
+        Err(Turned::Lost) => None,
+    }
+}
+
+pub(super) async fn carry(reply: Option<Reply>, how: &Delivery) -> Response<Body> {
+    if how.delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(how.delay_ms)).await;
+    }
+    let Some(reply) = reply else { return no_answer() };
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() =
+        StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    let content_type = how.content_type.as_deref().or(reply.content_type);
+    if let Some(value) = content_type.and_then(|text| HeaderValue::from_str(text).ok()) {
+        headers.insert(CONTENT_TYPE, value);
+    }
+    for (name, value) in &reply.headers {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.append(HeaderName::from_static(name), value);
+        }
+    }
+    for (name, value) in &how.headers {
+        let pair = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
+        if let (Ok(name), Ok(value)) = pair {
+            headers.insert(name, value);
+        }
+    }
+    let bytes = Bytes::from(reply.body);
+    if how.cut == Some(Cut::Body) || how.slow_ms > 0 {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+    }
+    *response.body_mut() = body(bytes, how);
+    response
+}
+
+fn body(bytes: Bytes, how: &Delivery) -> Body {
+    if how.cut == Some(Cut::Body) {
+        let half = bytes.slice(..bytes.len() / 2);
+        return Body::from_stream(stream::iter([Ok(half), Err(hung_up())]));
+    }
+    if how.slow_ms == 0 {
+        return Body::from(bytes);
+    }
+    let pause = Duration::from_millis(how.slow_ms);
+    let piece = bytes.len().div_ceil(PIECES).max(1);
+    Body::from_stream(stream::unfold(bytes, move |mut left| async move {
+        if left.is_empty() {
+            return None;
+        }
+        tokio::time::sleep(pause).await;
+        let next = left.split_to(piece.min(left.len()));
+        Some((Ok::<_, io::Error>(next), left))
+    }))
+}
+
+fn hung_up() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the emulator hung up")
+}
+
+/// A body that fails before its first byte: the connection ends, and nothing of the answer was sent.
+fn no_answer() -> Response<Body> {
+    Response::new(Body::from_stream(stream::iter([Err::<Bytes, _>(hung_up())])))
+}

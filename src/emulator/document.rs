@@ -1,0 +1,460 @@
+//! The scale set as a document: what a client writes, what the world makes of it, and what is shown.
+//!
+//! The world understands size, model and native actors; the rest of a document it keeps as a text.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::reply::Turned;
+use super::text::{from_iso_span, iso_span};
+use crate::world::{
+    EvictionPolicy, MINUTE, Model, Native, Orchestration, Priority, Refusal, RepairAction, Repairs,
+    Rolling, ScaleIn, SetSpec, SetView, UpgradeMode, Zone,
+};
+
+/// Objects merge, lists are replaced, `null` says nothing; tags are one value, not an object.
+pub(super) fn merge(to: &mut Value, from: &Value) {
+    let (Value::Object(to), Value::Object(from)) = (to, from) else { return };
+    for (key, value) in from.iter().filter(|(_, value)| !value.is_null()) {
+        match to.get_mut(key) {
+            Some(old) if old.is_object() && value.is_object() && key != "tags" => merge(old, value),
+            _ => {
+                to.insert(key.clone(), without_nulls(value));
+            }
+        }
+    }
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(key, value)| (key.clone(), without_nulls(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+const EXTENSIONS: &str = "/properties/virtualMachineProfile/extensionProfile/extensions";
+
+/// Whoever writes back an extension that was read has not seen its protected settings: they stay.
+pub(super) fn keep_protected(after: &mut Value, before: &Value) {
+    let old = before.pointer(EXTENSIONS).and_then(Value::as_array);
+    let new = after.pointer_mut(EXTENSIONS).and_then(Value::as_array_mut);
+    for extension in new.into_iter().flatten() {
+        let mut same = old.into_iter().flatten().filter(|old| old["name"] == extension["name"]);
+        let kept = same.find_map(|old| old.pointer("/properties/protectedSettings"));
+        if let (Some(kept), None) = (kept, extension.pointer("/properties/protectedSettings")) {
+            put(extension, &["properties", "protectedSettings"], kept.clone());
+        }
+    }
+}
+
+/// What a document says, in the world's words.
+#[derive(Debug, Clone)]
+pub(super) struct Meaning {
+    pub capacity: u32,
+    pub model: Model,
+    pub native: Native,
+    pub scale_in: ScaleIn,
+    pub single_placement: bool,
+    pub health_extension: bool,
+    pub zones: Vec<Zone>,
+    pub rest: String,
+    pub orchestration: Orchestration,
+    pub priority: Priority,
+    pub strict_zone_balance: bool,
+    pub windows: bool,
+}
+
+impl Meaning {
+    pub fn spec(&self, name: &str) -> SetSpec {
+        SetSpec {
+            name: name.to_owned(),
+            orchestration: self.orchestration,
+            zones: self.zones.clone(),
+            capacity: self.capacity,
+            model: self.model.clone(),
+            priority: self.priority,
+            single_placement: self.single_placement,
+            strict_zone_balance: self.strict_zone_balance,
+            scale_in: self.scale_in,
+            health_extension: self.health_extension,
+            windows: self.windows,
+            force_delete_refused: false,
+            native: self.native.clone(),
+            rest: self.rest.clone(),
+            instances: Vec::new(),
+        }
+    }
+}
+
+/// Whatever stands in the way and is no object makes room.
+pub(super) fn put(value: &mut Value, path: &[&str], new: Value) {
+    match path {
+        [] => *value = new,
+        [key, deeper @ ..] => {
+            if !value.is_object() {
+                *value = json!({});
+            }
+            put(&mut value[*key], deeper, new);
+        }
+    }
+}
+
+pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}
+
+fn flag(value: &Value, pointer: &str) -> Option<bool> {
+    value.pointer(pointer).and_then(Value::as_bool)
+}
+
+fn word(value: &Value, pointer: &str) -> String {
+    text(value, pointer).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn missing(parameter: &str) -> Turned {
+    let mut refusal = Refusal::new(
+        400,
+        "InvalidParameter",
+        format!("Required parameter '{parameter}' is missing (null)."),
+    );
+    refusal.target = Some(parameter.to_owned());
+    refusal.into()
+}
+
+fn invalid(target: &str, value: &str) -> Turned {
+    let text = format!("The value '{value}' of parameter '{target}' is not allowed.");
+    let mut refusal = Refusal::new(400, "InvalidParameter", text);
+    refusal.target = Some(target.to_owned());
+    refusal.into()
+}
+
+const PROFILE: &str = "/properties/virtualMachineProfile";
+
+/// The whole document of a set, after any merge.
+pub(super) fn meaning(document: &Value) -> Result<Meaning, Turned> {
+    let uniform = match word(document, "/properties/orchestrationMode").as_str() {
+        "" | "uniform" => true,
+        "flexible" => false,
+        other => return Err(invalid("properties.orchestrationMode", other)),
+    };
+    let profile = document.pointer(PROFILE).cloned().unwrap_or_default();
+    let size = text(document, "/sku/name").unwrap_or_default();
+    if uniform && size.is_empty() {
+        return Err(missing("sku.name"));
+    }
+    let capacity = match document.pointer("/sku/capacity") {
+        None | Some(Value::Null) if !uniform => 0,
+        None | Some(Value::Null) => return Err(missing("sku.capacity")),
+        Some(value) => value
+            .as_u64()
+            .and_then(|n| u32::try_from(n).ok())
+            .ok_or_else(|| invalid("sku.capacity", &value.to_string()))?,
+    };
+    let model = model(document, &profile, size, uniform)?;
+    let zones = zones(document)?;
+    let native = native(document, &profile, uniform)?;
+    let single_placement =
+        flag(document, "/properties/singlePlacementGroup").unwrap_or(uniform && zones.is_empty());
+    Ok(Meaning {
+        capacity,
+        rest: rest(&filled(document, &native, uniform, single_placement)),
+        native,
+        scale_in: scale_in(document),
+        single_placement,
+        health_extension: model.extensions.values().any(|e| is_health(e))
+            || profile.pointer("/networkProfile/healthProbe/id").is_some(),
+        orchestration: if uniform { Orchestration::Uniform } else { Orchestration::Flexible },
+        priority: priority(&profile),
+        strict_zone_balance: flag(document, "/properties/zoneBalance").unwrap_or(false),
+        windows: word(&profile, "/storageProfile/osDisk/osType") == "windows"
+            || profile.pointer("/osProfile/windowsConfiguration").is_some(),
+        zones,
+        model,
+    })
+}
+
+fn is_health(extension: &str) -> bool {
+    extension.contains("Microsoft.ManagedServices") && extension.contains("ApplicationHealth")
+}
+
+fn zones(document: &Value) -> Result<Vec<Zone>, Turned> {
+    let listed = document.get("zones").and_then(Value::as_array);
+    let zone = |value: &Value| {
+        let zone = value.as_str().and_then(|z| z.parse().ok());
+        zone.ok_or_else(|| invalid("zones", &value.to_string()))
+    };
+    listed.into_iter().flatten().map(zone).collect()
+}
+
+fn scale_in(document: &Value) -> ScaleIn {
+    let rules = document.pointer("/properties/scaleInPolicy/rules").and_then(Value::as_array);
+    match rules.and_then(|rules| rules.first()).and_then(Value::as_str) {
+        Some("OldestVM") => ScaleIn::Oldest,
+        Some("NewestVM") => ScaleIn::Newest,
+        _ => ScaleIn::Default,
+    }
+}
+
+fn priority(profile: &Value) -> Priority {
+    match word(profile, "/priority").as_str() {
+        "spot" | "low" => Priority::Spot(match word(profile, "/evictionPolicy").as_str() {
+            "delete" => EvictionPolicy::Delete,
+            _ => EvictionPolicy::Deallocate,
+        }),
+        _ => Priority::Regular,
+    }
+}
+
+fn model(document: &Value, profile: &Value, size: &str, uniform: bool) -> Result<Model, Turned> {
+    let tags = document.get("tags").and_then(Value::as_object);
+    let tags = tags.into_iter().flatten();
+    let tags = tags.map(|(k, v)| (k.clone(), v.as_str().unwrap_or_default().to_owned()));
+    let mut model = Model { vm_size: size.to_owned(), tags: tags.collect(), ..Model::default() };
+    let Value::Object(mut profile) = profile.clone() else {
+        return if uniform { Err(missing("virtualMachineProfile")) } else { Ok(model) };
+    };
+    let storage = profile.get_mut("storageProfile").and_then(Value::as_object_mut);
+    match storage.and_then(|s| s.remove("imageReference")) {
+        Some(Value::Object(mut image)) => {
+            image.remove("exactVersion");
+            model.image = Value::Object(image).to_string();
+        }
+        _ => return Err(missing("imageReference")),
+    }
+    if let Some(os) = profile.get_mut("osProfile").and_then(Value::as_object_mut) {
+        // Kept nowhere: nothing here ever needs it.
+        os.remove("adminPassword");
+        if let Some(Value::String(data)) = os.remove("customData") {
+            model.custom_data = data;
+        }
+    }
+    profile.remove("timeCreated");
+    model.extensions = extensions(profile.get_mut("extensionProfile"))?;
+    model.rest = Value::Object(profile).to_string();
+    Ok(model)
+}
+
+/// Takes the list out of the profile; each extension is a text with all its parts.
+fn extensions(profile: Option<&mut Value>) -> Result<BTreeMap<String, String>, Turned> {
+    let taken = profile.and_then(Value::as_object_mut).and_then(|p| p.remove("extensions"));
+    let Some(Value::Array(list)) = taken else { return Ok(BTreeMap::new()) };
+    let one = |extension: Value| match text(&extension, "/name") {
+        Some(name) => Ok((name.to_owned(), extension.to_string())),
+        None => Err(missing("virtualMachineProfile.extensionProfile.extensions.name")),
+    };
+    list.into_iter().map(one).collect()
+}
+
+fn native(document: &Value, profile: &Value, uniform: bool) -> Result<Native, Turned> {
+    let upgrade = match word(document, "/properties/upgradePolicy/mode").as_str() {
+        "" | "manual" => UpgradeMode::Manual,
+        "automatic" => UpgradeMode::Automatic,
+        "rolling" => UpgradeMode::Rolling(rolling(document)),
+        other => return Err(invalid("properties.upgradePolicy.mode", other)),
+    };
+    let os = "/properties/upgradePolicy/automaticOSUpgradePolicy/enableAutomaticOSUpgrade";
+    let resilient = "/properties/resiliencyPolicy/resilientVMCreationPolicy/enabled";
+    let rebalance = "/properties/resiliencyPolicy/automaticZoneRebalancingPolicy/enabled";
+    let notice = "/scheduledEventsProfile/terminateNotificationProfile/enable";
+    Ok(Native {
+        upgrade,
+        auto_os_upgrade: flag(document, os).unwrap_or(false),
+        repairs: repairs(document)?,
+        overprovision: uniform && flag(document, "/properties/overprovision").unwrap_or(true),
+        resilient_create: flag(document, resilient).unwrap_or(false),
+        rebalance: flag(document, rebalance).unwrap_or(false),
+        autoscale: None,
+        terminate_notice: flag(profile, notice).unwrap_or(false),
+    })
+}
+
+fn rolling(document: &Value) -> Rolling {
+    let policy = document.pointer("/properties/upgradePolicy/rollingUpgradePolicy");
+    let policy = policy.cloned().unwrap_or_default();
+    let percent = |key: &str| policy.get(key).and_then(Value::as_u64).map_or(20, |n| n as u32);
+    let pause = text(&policy, "/pauseTimeBetweenBatches").and_then(from_iso_span);
+    Rolling {
+        batch_percent: percent("maxBatchInstancePercent"),
+        max_unhealthy_percent: percent("maxUnhealthyInstancePercent"),
+        pause: pause.unwrap_or(0),
+    }
+}
+
+fn repairs(document: &Value) -> Result<Option<Repairs>, Turned> {
+    const POLICY: &str = "/properties/automaticRepairsPolicy";
+    if flag(document, "/properties/automaticRepairsPolicy/enabled") != Some(true) {
+        return Ok(None);
+    }
+    let policy = document.pointer(POLICY).cloned().unwrap_or_default();
+    let action = match word(&policy, "/repairAction").as_str() {
+        "" | "replace" => RepairAction::Replace,
+        "reimage" => RepairAction::Reimage,
+        "restart" => RepairAction::Restart,
+        other => return Err(invalid("properties.automaticRepairsPolicy.repairAction", other)),
+    };
+    let grace = text(&policy, "/gracePeriod").unwrap_or("PT10M");
+    let grace = from_iso_span(grace)
+        .filter(|grace| (10 * MINUTE..=90 * MINUTE).contains(grace))
+        .ok_or_else(|| invalid("properties.automaticRepairsPolicy.gracePeriod", grace))?;
+    Ok(Some(Repairs { grace, action }))
+}
+
+/// With the values that Azure answers for what was not said, so that writing back what was read changes nothing.
+fn filled(document: &Value, native: &Native, uniform: bool, single_placement: bool) -> Value {
+    let mut filled = json!({ "properties": { "upgradePolicy": {} } });
+    let properties = &mut filled["properties"];
+    properties["singlePlacementGroup"] = json!(single_placement);
+    govern(properties, native, uniform);
+    if let UpgradeMode::Rolling(_) = native.upgrade {
+        properties["upgradePolicy"]["rollingUpgradePolicy"]["maxUnhealthyUpgradedInstancePercent"] =
+            json!(20);
+    }
+    merge(&mut filled, document);
+    filled
+}
+
+/// Keys that are shown from elsewhere, or belong to the caller's copy only.
+const NOT_KEPT: [&str; 8] =
+    ["id", "name", "type", "location", "tags", "etag", "zones", "systemData"];
+const PROPERTIES_NOT_KEPT: [&str; 4] =
+    ["virtualMachineProfile", "provisioningState", "uniqueId", "timeCreated"];
+
+fn rest(document: &Value) -> String {
+    let mut rest = document.as_object().cloned().unwrap_or_default();
+    rest.retain(|key, _| !NOT_KEPT.contains(&key.as_str()));
+    if let Some(sku) = rest.get_mut("sku").and_then(Value::as_object_mut) {
+        sku.retain(|key, _| key == "tier");
+    }
+    if let Some(properties) = rest.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.retain(|key, _| !PROPERTIES_NOT_KEPT.contains(&key.as_str()));
+    }
+    Value::Object(rest).to_string()
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// The image as a reference; a plain name is an id.
+pub(super) fn image(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(image)) => Value::Object(image),
+        _ => json!({ "id": text }),
+    }
+}
+
+/// The VM's part of a model. With its secrets only for a merge, never for an answer.
+pub(super) fn profile(model: &Model, secrets: bool, user_data: bool) -> Value {
+    let mut profile = parsed(&model.rest);
+    if !profile.is_object() {
+        return Value::Null;
+    }
+    put(&mut profile, &["storageProfile", "imageReference"], image(&model.image));
+    if !model.extensions.is_empty() {
+        let all = model.extensions.values().map(|text| {
+            let mut extension = parsed(text);
+            if let Some(properties) = extension.get_mut("properties").filter(|_| !secrets) {
+                let properties = properties.as_object_mut();
+                properties.map(|p| p.remove("protectedSettings"));
+            }
+            extension
+        });
+        let all: Vec<Value> = all.collect();
+        put(&mut profile, &["extensionProfile", "extensions"], Value::Array(all));
+    }
+    if secrets && !model.custom_data.is_empty() {
+        put(&mut profile, &["osProfile", "customData"], json!(model.custom_data));
+    }
+    if !secrets && !user_data {
+        profile.as_object_mut().map(|p| p.remove("userData"));
+    }
+    profile
+}
+
+/// Everything a client could have written to make this set: what a PUT or PATCH is merged into.
+pub(super) fn whole(view: &SetView, location: &str) -> Value {
+    let mut document = parsed(&view.rest);
+    if !document.is_object() {
+        document = json!({});
+    }
+    document["location"] = json!(location);
+    if !view.model.tags.is_empty() {
+        document["tags"] = json!(view.model.tags);
+    }
+    if !view.zones.is_empty() {
+        document["zones"] = json!(view.zones.iter().map(ToString::to_string).collect::<Vec<_>>());
+    }
+    if !view.model.vm_size.is_empty() {
+        put(&mut document, &["sku", "name"], json!(view.model.vm_size));
+        put(&mut document, &["sku", "capacity"], json!(view.capacity));
+    }
+    properties(&mut document, view);
+    let profile = profile(&view.model, true, true);
+    if profile.is_object() {
+        document["properties"]["virtualMachineProfile"] = profile;
+    }
+    document
+}
+
+/// Those the world governs win over those that were written.
+fn properties(document: &mut Value, view: &SetView) {
+    if !document["properties"].is_object() {
+        document["properties"] = json!({});
+    }
+    let to = &mut document["properties"];
+    to["singlePlacementGroup"] = json!(view.single_placement);
+    govern(to, &view.native, view.orchestration == Orchestration::Uniform);
+    match view.scale_in {
+        ScaleIn::Default => {}
+        ScaleIn::Oldest => put(to, &["scaleInPolicy", "rules"], json!(["OldestVM"])),
+        ScaleIn::Newest => put(to, &["scaleInPolicy", "rules"], json!(["NewestVM"])),
+    }
+}
+
+fn govern(to: &mut Value, native: &Native, uniform: bool) {
+    to["orchestrationMode"] = json!(if uniform { "Uniform" } else { "Flexible" });
+    if uniform {
+        to["overprovision"] = json!(native.overprovision);
+    }
+    let mode = match native.upgrade {
+        UpgradeMode::Manual => "Manual",
+        UpgradeMode::Automatic => "Automatic",
+        UpgradeMode::Rolling(_) => "Rolling",
+    };
+    let mut upgrade = json!({ "mode": mode });
+    if let UpgradeMode::Rolling(rolling) = native.upgrade {
+        upgrade["rollingUpgradePolicy"] = rolling_policy(&rolling);
+    }
+    upgrade["automaticOSUpgradePolicy"] =
+        json!({ "enableAutomaticOSUpgrade": native.auto_os_upgrade });
+    lay_over(to, "upgradePolicy", &upgrade);
+    if let Some(repairs) = native.repairs {
+        let action = match repairs.action {
+            RepairAction::Replace => "Replace",
+            RepairAction::Reimage => "Reimage",
+            RepairAction::Restart => "Restart",
+        };
+        let policy = json!({ "enabled": true, "gracePeriod": iso_span(repairs.grace), "repairAction": action });
+        lay_over(to, "automaticRepairsPolicy", &policy);
+    }
+}
+
+pub(super) fn rolling_policy(rolling: &Rolling) -> Value {
+    json!({
+        "maxBatchInstancePercent": rolling.batch_percent,
+        "maxUnhealthyInstancePercent": rolling.max_unhealthy_percent,
+        "pauseTimeBetweenBatches": iso_span(rolling.pause),
+    })
+}
+
+fn lay_over(to: &mut Value, key: &str, value: &Value) {
+    if to[key].is_object() {
+        merge(&mut to[key], value);
+    } else {
+        to[key] = value.clone();
+    }
+}

@@ -1,0 +1,401 @@
+//! A VM as ARM shows it: as a member of a Uniform set, as a resource of its own in a Flexible one, and its
+//! instance view. Keys stand in the order of the wire.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::document;
+use super::text::{base36, guid_of, hash, rfc3339};
+use crate::world::{Health, InstanceView, Model, Power, Priority, Provisioning};
+
+/// What all VMs of a page share.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    /// Of the set, as the answer spells it.
+    pub set_id: String,
+    pub set_name: &'a str,
+    pub subscription: &'a str,
+    pub group: &'a str,
+    pub location: &'a str,
+    pub flexible: bool,
+}
+
+/// What a VM has from its model; many VMs share one.
+#[derive(Debug)]
+pub(super) struct Shape {
+    model: Arc<Model>,
+    profile: Value,
+    image: Value,
+    prefix: String,
+    extensions: Vec<Value>,
+}
+
+/// The shapes of one answer.
+#[derive(Debug, Default)]
+pub(super) struct Shapes(Vec<Shape>);
+
+impl Shapes {
+    pub fn of(&mut self, model: &Arc<Model>) -> &Shape {
+        let known = self.0.iter().position(|shape| Arc::ptr_eq(&shape.model, model));
+        let at = known.unwrap_or_else(|| {
+            self.0.push(Shape::new(model));
+            self.0.len() - 1
+        });
+        #[expect(clippy::indexing_slicing, reason = "found or pushed just now")]
+        &self.0[at]
+    }
+}
+
+impl Shape {
+    fn new(model: &Arc<Model>) -> Self {
+        let profile = document::profile(model, false, false);
+        let extensions = profile.pointer("/extensionProfile/extensions").and_then(Value::as_array);
+        Self {
+            model: Arc::clone(model),
+            image: document::image(&model.image),
+            prefix: document::text(&profile, "/osProfile/computerNamePrefix")
+                .unwrap_or("vm")
+                .to_owned(),
+            extensions: extensions.cloned().unwrap_or_default(),
+            profile,
+        }
+    }
+
+    fn part(&self, pointer: &str) -> Value {
+        self.profile.pointer(pointer).cloned().unwrap_or_default()
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Vm {
+    name: String,
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    location: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sku: Option<Value>,
+    properties: Properties,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zones: Option<[String; 1]>,
+    etag: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Properties {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latest_model_applied: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_definition_applied: Option<&'static str>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    network_profile_configuration: Value,
+    hardware_profile: Value,
+    #[serde(rename = "resilientVMDeletionStatus", skip_serializing_if = "Option::is_none")]
+    resilient_vm_deletion_status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    virtual_machine_scale_set: Option<Value>,
+    storage_profile: Value,
+    os_profile: Value,
+    network_profile: Value,
+    provisioning_state: &'static str,
+    vm_id: String,
+    time_created: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protection_policy: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance_view: Option<View>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Status {
+    code: String,
+    level: &'static str,
+    #[serde(rename = "displayStatus")]
+    shown: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct View {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement_group_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_update_domain: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fault_domain: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    computer_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    os_name: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    os_version: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vm_agent: Option<Value>,
+    disks: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    extensions: Vec<Value>,
+    #[serde(rename = "hyperVGeneration")]
+    hyper_v_generation: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vm_health: Option<Value>,
+    pub statuses: Vec<Status>,
+}
+
+impl Status {
+    /// As summaries count: without the code of a failure.
+    pub fn summary(&self) -> String {
+        self.code.splitn(3, '/').take(2).collect::<Vec<_>>().join("/")
+    }
+}
+
+pub(super) fn provisioning(state: Provisioning) -> &'static str {
+    match state {
+        Provisioning::Creating => "Creating",
+        Provisioning::Updating => "Updating",
+        Provisioning::Succeeded => "Succeeded",
+        Provisioning::Failed(_) => "Failed",
+        Provisioning::Deleting => "Deleting",
+    }
+}
+
+/// Six digits of the number in a Uniform set, six odd ones in a Flexible one.
+fn computer_name(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> String {
+    match vm.id.0.parse::<u64>() {
+        Ok(number) if !frame.flexible => format!("{}{}", shape.prefix, base36(number)),
+        _ => format!("{}{}", shape.prefix, base36(hash(&vm.id.0) % 36_u64.pow(6))),
+    }
+}
+
+/// The id of the VM under its set, or as a resource of its own.
+pub(super) fn id(frame: &Frame<'_>, vm: &str) -> String {
+    if frame.flexible {
+        let (subscription, group) = (frame.subscription, frame.group);
+        format!(
+            "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/virtualMachines/{vm}"
+        )
+    } else {
+        format!("{}/virtualMachines/{vm}", frame.set_id)
+    }
+}
+
+pub(super) fn vm(
+    frame: &Frame<'_>,
+    shape: &Shape,
+    vm: &InstanceView,
+    etag: u64,
+    with_view: bool,
+) -> Vm {
+    let id = id(frame, &vm.id.0);
+    let name = match frame.flexible {
+        true => vm.id.to_string(),
+        false => format!("{}_{}", frame.set_name, vm.id),
+    };
+    Vm {
+        name,
+        kind: match frame.flexible {
+            true => "Microsoft.Compute/virtualMachines",
+            false => "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
+        },
+        location: frame.location.to_owned(),
+        tags: (frame.flexible && !vm.installed.tags.is_empty()).then(|| json!(vm.installed.tags)),
+        instance_id: (!frame.flexible).then(|| vm.id.to_string()),
+        sku: (!frame.flexible).then(|| json!({ "name": vm.installed.vm_size, "tier": "Standard" })),
+        properties: properties(frame, shape, vm, &id, with_view),
+        resources: resources(frame, shape, &id),
+        zones: vm.zone.map(|zone| [zone.to_string()]),
+        etag: format!("\"{etag}\""),
+        id,
+    }
+}
+
+fn properties(
+    frame: &Frame<'_>,
+    shape: &Shape,
+    vm: &InstanceView,
+    id: &str,
+    with_view: bool,
+) -> Properties {
+    let uniform = !frame.flexible;
+    let nics = shape.part("/networkProfile/networkInterfaceConfigurations");
+    let nic = document::text(&nics, "/0/name").unwrap_or("nic");
+    let definition = if vm.customised { "VirtualMachine" } else { "VirtualMachineScaleSet" };
+    let mut os = shape.part("/osProfile");
+    document::put(&mut os, &["computerName"], json!(computer_name(frame, shape, vm)));
+    if let Some(os) = os.as_object_mut() {
+        os.remove("computerNamePrefix");
+    }
+    Properties {
+        latest_model_applied: vm.latest_model_applied,
+        model_definition_applied: uniform.then_some(definition),
+        network_profile_configuration: match uniform {
+            true => json!({ "networkInterfaceConfigurations": nics }),
+            false => Value::Null,
+        },
+        hardware_profile: json!({ "vmSize": vm.installed.vm_size }),
+        resilient_vm_deletion_status: uniform.then_some("Disabled"),
+        virtual_machine_scale_set: frame.flexible.then(|| json!({ "id": frame.set_id })),
+        storage_profile: storage(frame, shape, vm),
+        os_profile: os,
+        network_profile: json!({ "networkInterfaces":
+            [{ "id": format!("{id}/networkInterfaces/{nic}") }] }),
+        provisioning_state: provisioning(vm.provisioning),
+        vm_id: vm.vm_text.to_string(),
+        time_created: rfc3339(vm.created),
+        priority: match vm.priority {
+            Priority::Regular => None,
+            Priority::Spot(_) => Some("Spot"),
+        },
+        protection_policy: vm.protection.map(|p| {
+            json!({ "protectFromScaleIn": p.scale_in, "protectFromScaleSetActions": p.set_actions })
+        }),
+        instance_view: with_view.then(|| view(frame, shape, vm)),
+    }
+}
+
+/// As in the model, and the version that is really on the disk.
+fn storage(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> Value {
+    let mut image = shape.image.clone();
+    document::put(&mut image, &["exactVersion"], json!(exact_version(&shape.image, vm)));
+    let disk = disk_name(frame, vm);
+    let mut os_disk = shape.part("/storageProfile/osDisk");
+    document::put(&mut os_disk, &["name"], json!(disk));
+    let disk_id = format!(
+        "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/disks/{disk}",
+        frame.subscription, frame.group
+    );
+    document::put(&mut os_disk, &["managedDisk", "id"], json!(disk_id));
+    json!({ "imageReference": image, "osDisk": os_disk, "dataDisks": [] })
+}
+
+fn disk_name(frame: &Frame<'_>, vm: &InstanceView) -> String {
+    let hex = guid_of(&format!("{}/{}", vm.vm_text, vm.exact_image)).0;
+    format!("{0}_{0}_{1}_OS__1_{hex:032x}", frame.set_name, vm.id)
+}
+
+fn exact_version(image: &Value, vm: &InstanceView) -> String {
+    if *vm.exact_image != *vm.installed.image {
+        return vm.exact_image.to_string();
+    }
+    let version = document::text(image, "/version").filter(|v| !v.eq_ignore_ascii_case("latest"));
+    let of_id = document::text(image, "/id").and_then(|id| id.rsplit_once("/versions/"));
+    version.or(of_id.map(|(_, version)| version)).unwrap_or("1.0.0").to_owned()
+}
+
+fn resources(frame: &Frame<'_>, shape: &Shape, id: &str) -> Option<Vec<Value>> {
+    let one = |extension: &Value| {
+        let name = document::text(extension, "/name").unwrap_or_default();
+        let mut properties = extension.get("properties").cloned().unwrap_or_default();
+        document::put(&mut properties, &["provisioningState"], json!("Succeeded"));
+        json!({ "name": name, "id": format!("{id}/extensions/{name}"), "location": frame.location,
+            "type": "Microsoft.Compute/virtualMachines/extensions", "properties": properties })
+    };
+    let all: Vec<Value> = shape.extensions.iter().map(one).collect();
+    (!all.is_empty()).then_some(all)
+}
+
+fn status(code: impl Into<String>, level: &'static str, shown: &'static str) -> Status {
+    Status { code: code.into(), level, shown, message: None, time: None }
+}
+
+/// Provisioning first, power second.
+pub(super) fn statuses(vm: &InstanceView) -> Vec<Status> {
+    let since = vm.health_since.unwrap_or(vm.created);
+    let first = match vm.provisioning {
+        Provisioning::Creating => status("ProvisioningState/creating", "Info", "Creating"),
+        Provisioning::Updating => status("ProvisioningState/updating", "Info", "Updating"),
+        Provisioning::Succeeded => {
+            status("ProvisioningState/succeeded", "Info", "Provisioning succeeded")
+        }
+        Provisioning::Deleting => status("ProvisioningState/deleting", "Info", "Deleting"),
+        Provisioning::Failed(code) => Status {
+            message: Some(format!("{code} for VM '{}'.", vm.id)),
+            ..status(format!("ProvisioningState/failed/{code}"), "Error", "Provisioning failed")
+        },
+    };
+    let power = match vm.power {
+        Power::None => None,
+        Power::Starting => Some(("starting", "VM starting")),
+        Power::Running => Some(("running", "VM running")),
+        Power::Stopping => Some(("stopping", "VM stopping")),
+        Power::Stopped => Some(("stopped", "VM stopped")),
+        Power::Deallocating => Some(("deallocating", "VM deallocating")),
+        Power::Deallocated => Some(("deallocated", "VM deallocated")),
+    };
+    let power = power.map(|(code, shown)| status(format!("PowerState/{code}"), "Info", shown));
+    [Some(Status { time: Some(rfc3339(since)), ..first }), power].into_iter().flatten().collect()
+}
+
+/// What the agent reports is there only once it runs.
+pub(super) fn view(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> View {
+    let since = rfc3339(vm.health_since.unwrap_or(vm.created));
+    let agent_runs = vm.power == Power::Running && vm.health != Some(Health::Initializing);
+    let ready = json!({ "code": "ProvisioningState/succeeded", "level": "Info",
+        "displayStatus": "Ready", "message": "Guest Agent is running", "time": since });
+    let not_ready = json!({ "code": "ProvisioningState/Unavailable", "level": "Warning",
+        "displayStatus": "Not Ready", "message": "VM status blob is found but not yet populated.",
+        "time": since });
+    let agent = json!({
+        "vmAgentVersion": if agent_runs { "2.11.1.12" } else { "Unknown" },
+        "statuses": [if agent_runs { ready } else { not_ready }],
+    });
+    let health = vm.health.map(|health| {
+        let (code, level, shown) = match health {
+            Health::Initializing => ("initializing", "Info", "The VM is initializing"),
+            Health::Healthy => ("healthy", "Info", "The VM is reporting itself as healthy"),
+            Health::Unhealthy => (
+                "unhealthy",
+                "Warning",
+                "The VM is reporting itself as unhealthy or is unreachable",
+            ),
+            Health::Unknown => ("unknown", "Warning", "The VM health is not known"),
+        };
+        json!({ "status": { "code": format!("HealthState/{code}"), "level": level,
+            "displayStatus": shown, "time": since } })
+    });
+    let number = hash(&vm.vm_text);
+    View {
+        placement_group_id: (!frame.flexible).then(|| guid_of(&frame.set_id).to_string()),
+        platform_update_domain: (!frame.flexible).then_some(number % 5),
+        platform_fault_domain: Some(number / 5 % 5),
+        computer_name: agent_runs.then(|| computer_name(frame, shape, vm)),
+        os_name: agent_runs.then_some("ubuntu"),
+        os_version: agent_runs.then_some("24.04"),
+        vm_agent: (vm.power != Power::None).then_some(agent),
+        disks: vec![json!({ "name": disk_name(frame, vm), "statuses": [{
+            "code": "ProvisioningState/succeeded", "level": "Info",
+            "displayStatus": "Provisioning succeeded", "time": since }] })],
+        extensions: if agent_runs { extensions(shape, &since) } else { Vec::new() },
+        hyper_v_generation: "V2",
+        vm_health: health,
+        statuses: statuses(vm),
+    }
+}
+
+fn extensions(shape: &Shape, since: &str) -> Vec<Value> {
+    let one = |extension: &Value| {
+        let part = |pointer: &str| document::text(extension, pointer).unwrap_or_default();
+        let kind = format!("{}.{}", part("/properties/publisher"), part("/properties/type"));
+        json!({ "name": part("/name"), "type": kind,
+            "typeHandlerVersion": part("/properties/typeHandlerVersion"),
+            "statuses": [{ "code": "ProvisioningState/succeeded", "level": "Info",
+                "displayStatus": "Provisioning succeeded", "time": since }] })
+    };
+    shape.extensions.iter().map(one).collect()
+}

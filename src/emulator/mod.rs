@@ -1,0 +1,126 @@
+//! AZURE OVER HTTP. The made-up cloud of `world` behind the face of ARM, for people, for demos, and for proofs that
+//! official clients can talk to it: tokens, scale sets and their VMs, long operations, throttles, faults on order.
+//!
+//! Never here: a shape shared with the adapter that talks to Azure. What is answered follows Azure's documents and
+//! recordings, so that agreement between the two is agreement with Azure. Nothing sleeps but what a fault asks for,
+//! and nothing is served but on the loopback.
+//!
+//! Begin with [`Emulator::answer`]: a request becomes an `ask`, `route` finds its handler (`set`, `members`,
+//! `flexible`, `actions`, `neighbours`, `operation`; `login` for tokens, `control` for orders), and the handler asks
+//! the world. `document` and `instance` are the shapes; `serve` listens.
+
+mod actions;
+mod ask;
+mod cloud;
+mod control;
+mod deliver;
+mod document;
+mod faults;
+mod flexible;
+mod instance;
+mod login;
+mod members;
+mod neighbours;
+mod operation;
+mod page;
+mod reply;
+mod route;
+mod schema;
+mod seed;
+mod serve;
+mod set;
+mod text;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use serde_json::Value;
+
+pub use cloud::SeedError;
+pub use faults::{Chances, Cut, FaultSeed, Rule};
+pub use seed::{
+    FoundSeed, IdentitySeed, ImageSeed, InstanceSeed, Seed, SetSeed, SettingsSeed, SwitchesSeed,
+};
+pub use serve::{Listening, ServeError, Tls};
+
+use crate::ambient::{Clock, SystemClock};
+use crate::world::{Ms, World};
+use cloud::Cloud;
+
+/// The largest body that is read. A scale set with every key takes a hundredth of it.
+const MOST: usize = 4 << 20;
+
+/// One made-up cloud; a copy is another handle to the same.
+#[derive(Clone)]
+pub struct Emulator {
+    cloud: Arc<Mutex<Cloud>>,
+    clock: Arc<dyn Clock + Send + Sync>,
+}
+
+impl std::fmt::Debug for Emulator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Emulator").finish_non_exhaustive()
+    }
+}
+
+impl Emulator {
+    /// `speed`: world seconds in a second of the clock. At 0 world time moves by [`Emulator::advance`] alone.
+    pub fn new(
+        seed: &Seed,
+        speed: f64,
+        clock: Arc<dyn Clock + Send + Sync>,
+    ) -> Result<Self, SeedError> {
+        let cloud = Cloud::new(seed, speed, clock.now().millis())?;
+        Ok(Self { cloud: Arc::new(Mutex::new(cloud)), clock })
+    }
+
+    /// By the clock of the machine.
+    pub fn by_the_clock(seed: &Seed, speed: f64) -> Result<Self, SeedError> {
+        Self::new(seed, speed, Arc::new(SystemClock))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cloud> {
+        // A handler that panicked leaves a cloud that is as sound as a half-done call can leave it.
+        let mut cloud = self.cloud.lock().unwrap_or_else(PoisonError::into_inner);
+        cloud.catch_up(self.clock.now().millis());
+        cloud
+    }
+
+    /// One request, from whatever carried it here.
+    pub async fn answer(&self, request: Request<Body>, is_tls: bool) -> Response<Body> {
+        let ask = match deliver::read(request, is_tls, MOST).await {
+            Ok(ask) => ask,
+            Err(response) => return response,
+        };
+        let (outcome, delivery) = deliver::decide(&mut self.lock(), &ask);
+        deliver::carry(outcome, &delivery).await
+    }
+
+    /// World time that passes at once.
+    pub fn advance(&self, by: Ms) {
+        let mut cloud = self.lock();
+        cloud.pace.skip(by);
+        let real = cloud.real;
+        cloud.catch_up(real);
+    }
+
+    /// When the world does something next by itself.
+    pub fn next_event(&self) -> Option<Ms> {
+        self.lock().world.next_event()
+    }
+
+    pub fn now(&self) -> Ms {
+        self.lock().world.now()
+    }
+
+    /// The same document as `GET /_control/state`.
+    pub fn state(&self) -> Value {
+        control::state(&self.lock())
+    }
+
+    /// For judges: a look at the world behind the face, or a hand in it.
+    pub fn with_world<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
+        look(&mut self.lock().world)
+    }
+}

@@ -1,0 +1,270 @@
+//! Which handler a call belongs to. Fixed words of a path count in any case, names keep theirs.
+
+use super::actions;
+use super::ask::Ask;
+use super::cloud::{Cloud, Named};
+use super::flexible;
+use super::login;
+use super::members;
+use super::neighbours;
+use super::operation;
+use super::reply::{Done, Reply, Turned};
+use super::set;
+use crate::world::{Meter, Policy, Refusal};
+
+const COMPUTE: &str = "microsoft.compute";
+const INSIGHTS: &str = "microsoft.insights";
+const AUTHORIZATION: &str = "microsoft.authorization";
+
+/// A call to ARM, from the token to the headers of the answer.
+pub(super) fn arm(cloud: &mut Cloud, ask: &Ask) -> Result<Reply, Lost> {
+    cloud.count(ask);
+    let mut passed = false;
+    let done = admitted(cloud, ask, &mut passed);
+    let reply = match done {
+        Ok(reply) => reply,
+        Err(Turned::Lost) => return Err(Lost),
+        Err(Turned::Refused(refusal)) => refused(cloud, ask, &refusal),
+        Err(Turned::AtTheDoor(refusal)) => {
+            refused(cloud, ask, &refusal).with("x-ms-failure-cause", "gateway")
+        }
+    };
+    Ok(headed(cloud, ask, reply, passed))
+}
+
+/// The answer does not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lost;
+
+fn admitted(cloud: &mut Cloud, ask: &Ask, passed: &mut bool) -> Done {
+    let caller = login::caller(cloud, ask)?;
+    ask.version()?;
+    *passed = true;
+    let words = ask.words();
+    if let [.., "providers", AUTHORIZATION, "permissions"] = words.as_slice() {
+        let denied = login::denied(cloud, ask, &caller);
+        return neighbours::permissions(cloud, &denied);
+    }
+    if let Err(turned) = login::permit(cloud, ask, &caller) {
+        cloud.world.neighbour(false)?;
+        return Err(turned);
+    }
+    served(cloud, ask, &words)
+}
+
+fn served(cloud: &mut Cloud, ask: &Ask, words: &[&str]) -> Done {
+    let get = ask.method == "GET";
+    match words {
+        ["tenants"] if get => neighbours::tenants(cloud),
+        ["subscriptions"] if get => neighbours::subscriptions(cloud),
+        ["subscriptions", _] if get => neighbours::one_subscription(cloud, ask.part(1)),
+        ["subscriptions", _, "locations"] if get => neighbours::locations(cloud, ask.part(1)),
+        ["subscriptions", _, "resourcegroups"] if get => neighbours::groups(cloud, ask.part(1)),
+        ["subscriptions", _, "resourcegroups", _] => {
+            neighbours::group(cloud, ask, ask.part(1), ask.part(3))
+        }
+        ["subscriptions", _, "providers", _] if get => {
+            neighbours::provider(cloud, ask.part(1), ask.part(3))
+        }
+        ["subscriptions", _, "providers", COMPUTE, rest @ ..] if get => {
+            of_subscription(cloud, ask, rest)
+        }
+        ["subscriptions", _, "providers", INSIGHTS, "autoscalesettings"] if get => {
+            neighbours::autoscale(cloud, ask, ask.part(1), None, None)
+        }
+        ["subscriptions", _, "resourcegroups", _, "providers", INSIGHTS, "autoscalesettings"]
+            if get =>
+        {
+            neighbours::autoscale(cloud, ask, ask.part(1), Some(ask.part(3)), None)
+        }
+        [
+            "subscriptions",
+            _,
+            "resourcegroups",
+            _,
+            "providers",
+            INSIGHTS,
+            "autoscalesettings",
+            _,
+        ] => neighbours::autoscale(cloud, ask, ask.part(1), Some(ask.part(3)), Some(ask.part(7))),
+        ["subscriptions", _, "resourcegroups", _, "providers", COMPUTE, rest @ ..] => {
+            of_group(cloud, ask, rest)
+        }
+        _ => unknown(cloud, ask),
+    }
+}
+
+fn unknown(cloud: &mut Cloud, ask: &Ask) -> Done {
+    cloud.world.neighbour(ask.method != "GET")?;
+    Err(members::not_served(ask))
+}
+
+/// Under `/subscriptions/{s}/providers/Microsoft.Compute`, reads only.
+fn of_subscription(cloud: &mut Cloud, ask: &Ask, rest: &[&str]) -> Done {
+    let subscription = ask.part(1);
+    match rest {
+        ["virtualmachinescalesets"] => set::list(cloud, ask, subscription, None, None),
+        ["virtualmachines"] => flexible::list(cloud, ask, subscription, None),
+        ["skus"] => neighbours::skus(cloud, ask, subscription),
+        ["locations", _, "usages"] => neighbours::usages(cloud, subscription),
+        ["locations", _, "virtualmachinescalesets"] => {
+            set::list(cloud, ask, subscription, None, Some(ask.part(5)))
+        }
+        ["locations", _, "operations", op] => operation::poll(cloud, ask, subscription, op),
+        _ => unknown(cloud, ask),
+    }
+}
+
+/// Under `…/resourceGroups/{g}/providers/Microsoft.Compute`.
+fn of_group(cloud: &mut Cloud, ask: &Ask, rest: &[&str]) -> Done {
+    let (subscription, group) = (ask.part(1), ask.part(3));
+    match rest {
+        ["virtualmachinescalesets"] if ask.method == "GET" => {
+            set::list(cloud, ask, subscription, Some(group), None)
+        }
+        ["virtualmachinescalesets", _, rest @ ..] => {
+            let named = Named { subscription, group, name: ask.part(7) };
+            of_set(cloud, ask, named, rest)
+        }
+        ["virtualmachines"] if ask.method == "GET" => {
+            flexible::list(cloud, ask, subscription, Some(group))
+        }
+        ["virtualmachines", _] => flexible::one(cloud, ask, subscription, group, ask.part(7), None),
+        ["virtualmachines", _, action] => {
+            flexible::one(cloud, ask, subscription, group, ask.part(7), Some(action))
+        }
+        ["galleries", rest @ ..] if ask.method == "GET" => {
+            neighbours::galleries(cloud, ask, subscription, group, rest)
+        }
+        _ => unknown(cloud, ask),
+    }
+}
+
+/// Under `…/virtualMachineScaleSets/{name}`.
+fn of_set(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, rest: &[&str]) -> Done {
+    match (ask.method.as_str(), rest) {
+        ("PUT", []) => return set::put(cloud, ask, named),
+        ("DELETE", []) => return set::delete(cloud, ask, named),
+        _ => {}
+    }
+    let id = cloud.set_of(named)?;
+    match (ask.method.as_str(), rest) {
+        ("GET", []) => set::get(cloud, ask, id),
+        ("PATCH", []) => set::patch(cloud, ask, id),
+        ("GET", ["instanceview"]) => set::survey(cloud, id),
+        ("GET", ["skus"]) => neighbours::set_skus(cloud, id),
+        ("GET", ["extensions"]) => actions::extensions(cloud, id),
+        ("GET", ["rollingupgrades", "latest"]) => set::rolling(cloud, id),
+        ("GET", ["virtualmachines"]) => members::list(cloud, ask, id),
+        (_, ["virtualmachines", _]) => members::one(cloud, ask, id, ask.part(9), None),
+        (_, ["virtualmachines", _, action]) => {
+            members::one(cloud, ask, id, ask.part(9), Some(action))
+        }
+        ("POST", [action]) => actions::act(cloud, ask, id, action),
+        _ => unknown(cloud, ask),
+    }
+}
+
+/// The error document, and what a refusal says in headers.
+fn refused(cloud: &Cloud, ask: &Ask, refusal: &Refusal) -> Reply {
+    let mut refusal = refusal.clone();
+    let wait = refusal.retry_after.map(|seconds| cloud.pace.seconds(seconds));
+    if refusal.code == "SubscriptionRequestsThrottled" {
+        let path = ask.path.to_ascii_uppercase();
+        refusal.message = format!(
+            "Number of requests for subscription '{}' and operation '{}{path}' exceeded the backend storage limit. \
+             Please try again after '{}' seconds.",
+            ask.part(1),
+            ask.method,
+            wait.unwrap_or(1)
+        );
+    }
+    let mut reply = Reply::error(&refusal);
+    if let Some(wait) = wait {
+        reply = reply.with("retry-after", wait.to_string());
+    }
+    if refusal.status == 429
+        && let Some(policy) = refusal.detail.and_then(|detail| detail.target)
+    {
+        let left = format!("Microsoft.Compute/{policy};0");
+        reply = reply.with("x-ms-ratelimit-remaining-resource", left);
+    }
+    if refusal.status == 401 {
+        let challenge = format!(
+            "Bearer authorization_uri=\"https://login.windows.net/{}\", error=\"invalid_token\", \
+             error_description=\"{}\"",
+            cloud.tenant, refusal.message
+        );
+        reply = reply.with("www-authenticate", challenge);
+    }
+    reply
+}
+
+/// Headers that every answer has.
+fn headed(cloud: &mut Cloud, ask: &Ask, mut reply: Reply, passed: bool) -> Reply {
+    let has = |reply: &Reply, name: &str| reply.headers.iter().any(|(n, _)| *n == name);
+    if !has(&reply, "x-ms-request-id") {
+        reply = reply.with("x-ms-request-id", cloud.guid().to_string());
+    }
+    let correlation = match ask.header("x-ms-correlation-request-id") {
+        Some(given) => given.to_owned(),
+        None => cloud.guid().to_string(),
+    };
+    let routing = format!("EMULATOR:{}", cloud.guid());
+    reply = reply
+        .with("x-ms-correlation-request-id", correlation)
+        .with("x-ms-routing-request-id", routing)
+        .with("cache-control", "no-cache")
+        .with("pragma", "no-cache")
+        .with("x-content-type-options", "nosniff");
+    let client = ask.header("x-ms-client-request-id").map(str::to_owned);
+    if let Some(client) =
+        client.filter(|_| ask.header("x-ms-return-client-request-id") == Some("true"))
+    {
+        reply = reply.with("x-ms-client-request-id", client);
+    }
+    match cloud.world.last_call() {
+        Some(meter) if passed => metered(reply, meter),
+        _ => reply,
+    }
+}
+
+/// What is left of the limits, as the front door and the resource provider tell it.
+fn metered(mut reply: Reply, meter: &Meter) -> Reply {
+    let mut resource = Vec::new();
+    for (policy, left) in &meter.remaining {
+        let (word, all, fifteenfold) = match policy {
+            Policy::FrontReads => ("reads", 250, 3_750),
+            Policy::FrontWrites => ("writes", 200, 3_000),
+            Policy::FrontDeletes => ("deletes", 200, 3_000),
+            other => {
+                resource.push(format!("Microsoft.Compute/{};{left}", other.name()));
+                continue;
+            }
+        };
+        let (name, global) = match word {
+            "reads" => (
+                "x-ms-ratelimit-remaining-subscription-reads",
+                "x-ms-ratelimit-remaining-subscription-global-reads",
+            ),
+            "writes" => (
+                "x-ms-ratelimit-remaining-subscription-writes",
+                "x-ms-ratelimit-remaining-subscription-global-writes",
+            ),
+            _ => (
+                "x-ms-ratelimit-remaining-subscription-deletes",
+                "x-ms-ratelimit-remaining-subscription-global-deletes",
+            ),
+        };
+        let used = u32::saturating_sub(all, *left);
+        reply = reply
+            .with(name, left.to_string())
+            .with(global, u32::saturating_sub(fifteenfold, used).to_string());
+    }
+    if !resource.is_empty() {
+        reply = reply
+            .with("x-ms-ratelimit-remaining-resource", resource.join(","))
+            .with("x-ms-request-charge", meter.charge.to_string());
+    }
+    reply
+}

@@ -1,0 +1,190 @@
+//! What a write of a scale set may carry: Compute refuses members it does not know, and changes of what is fixed.
+
+use serde_json::{Map, Value};
+
+use super::cloud::Place;
+use super::document;
+use super::reply::Turned;
+use crate::world::Refusal;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Put,
+    Patch,
+}
+
+const TOP: &[&str] = &[
+    "name",
+    "id",
+    "type",
+    "location",
+    "tags",
+    "sku",
+    "plan",
+    "identity",
+    "zones",
+    "extendedLocation",
+    "etag",
+    "placement",
+    "properties",
+    "systemData",
+];
+const PROPERTIES: &[&str] = &[
+    "upgradePolicy",
+    "scheduledEventsPolicy",
+    "automaticRepairsPolicy",
+    "virtualMachineProfile",
+    "provisioningState",
+    "overprovision",
+    "doNotRunExtensionsOnOverprovisionedVMs",
+    "uniqueId",
+    "singlePlacementGroup",
+    "zoneBalance",
+    "platformFaultDomainCount",
+    "proximityPlacementGroup",
+    "hostGroup",
+    "additionalCapabilities",
+    "scaleInPolicy",
+    "orchestrationMode",
+    "spotRestorePolicy",
+    "priorityMixPolicy",
+    "timeCreated",
+    "constrainedMaximumCapacity",
+    "resiliencyPolicy",
+    "zonalPlatformFaultDomainAlignMode",
+    "skuProfile",
+    "highSpeedInterconnectPlacement",
+    "lifecycleHooksProfile",
+    "externalHealthPolicy",
+];
+const PROFILE: &[&str] = &[
+    "osProfile",
+    "storageProfile",
+    "networkProfile",
+    "securityProfile",
+    "diagnosticsProfile",
+    "extensionProfile",
+    "licenseType",
+    "priority",
+    "evictionPolicy",
+    "billingProfile",
+    "scheduledEventsProfile",
+    "userData",
+    "capacityReservation",
+    "applicationProfile",
+    "hardwareProfile",
+    "serviceArtifactReference",
+    "securityPostureReference",
+    "timeCreated",
+];
+const PATCH_TOP: &[&str] =
+    &["tags", "sku", "plan", "identity", "zones", "placement", "properties", "location"];
+const PATCH_PROPERTIES: &[&str] = &[
+    "upgradePolicy",
+    "automaticRepairsPolicy",
+    "virtualMachineProfile",
+    "overprovision",
+    "doNotRunExtensionsOnOverprovisionedVMs",
+    "singlePlacementGroup",
+    "additionalCapabilities",
+    "scaleInPolicy",
+    "proximityPlacementGroup",
+    "priorityMixPolicy",
+    "spotRestorePolicy",
+    "resiliencyPolicy",
+    "zonalPlatformFaultDomainAlignMode",
+    "skuProfile",
+    "lifecycleHooksProfile",
+];
+const PATCH_PROFILE: &[&str] = &[
+    "osProfile",
+    "storageProfile",
+    "networkProfile",
+    "securityPostureReference",
+    "securityProfile",
+    "diagnosticsProfile",
+    "extensionProfile",
+    "licenseType",
+    "billingProfile",
+    "scheduledEventsProfile",
+    "userData",
+    "hardwareProfile",
+];
+
+pub(super) fn check(body: &Map<String, Value>, verb: Verb) -> Result<(), Turned> {
+    let (top, properties, profile, kind) = match verb {
+        Verb::Put => (TOP, PROPERTIES, PROFILE, "VirtualMachineScaleSet"),
+        Verb::Patch => (PATCH_TOP, PATCH_PROPERTIES, PATCH_PROFILE, "VirtualMachineScaleSetUpdate"),
+    };
+    members(Some(body), top, "", kind)?;
+    let inner = body.get("properties").and_then(Value::as_object);
+    members(inner, properties, "properties.", "Properties")?;
+    let vm = inner.and_then(|p| p.get("virtualMachineProfile")).and_then(Value::as_object);
+    members(vm, profile, "properties.virtualMachineProfile.", "VirtualMachineProfile")
+}
+
+fn members(
+    given: Option<&Map<String, Value>>,
+    known: &[&str],
+    path: &str,
+    kind: &str,
+) -> Result<(), Turned> {
+    let strange = given.into_iter().flatten().find(|(key, _)| !known.contains(&key.as_str()));
+    let Some((key, _)) = strange else { return Ok(()) };
+    let text = format!(
+        "Could not find member '{key}' on object of type '{kind}'. Path '{path}{key}', line 1, position 1."
+    );
+    let mut refusal = Refusal::new(400, "BadRequest", text);
+    refusal.target = Some(format!("{path}{key}"));
+    Err(refusal.into())
+}
+
+const FIXED: &[&str] = &[
+    "/properties/orchestrationMode",
+    "/properties/platformFaultDomainCount",
+    "/properties/virtualMachineProfile/priority",
+    "/properties/virtualMachineProfile/evictionPolicy",
+];
+
+/// What cannot change once the set is there.
+pub(super) fn check_fixed(
+    before: &Value,
+    body: &Value,
+    name: &str,
+    place: &Place,
+) -> Result<(), Turned> {
+    if let Some(location) = document::text(body, "/location")
+        && !same_location(location, &place.location)
+    {
+        let text = format!(
+            "The resource '{name}' already exists in location '{}' in resource group '{}'. A resource with the same \
+             name cannot be created in location '{location}'. Please select a new resource name.",
+            place.location, place.group
+        );
+        return Err(Refusal::new(409, "InvalidResourceLocation", text).into());
+    }
+    let changed = |pointer: &&&str| {
+        let (old, new) = (before.pointer(pointer), body.pointer(pointer));
+        match (old, new) {
+            (_, None | Some(Value::Null)) => false,
+            (Some(Value::String(old)), Some(Value::String(new))) => !old.eq_ignore_ascii_case(new),
+            (old, new) => old != new,
+        }
+    };
+    let single = "/properties/singlePlacementGroup";
+    let joins = before.pointer(single) == Some(&Value::Bool(false))
+        && body.pointer(single) == Some(&Value::Bool(true));
+    let broken = FIXED.iter().find(changed).copied().or(joins.then_some(single));
+    let Some(pointer) = broken else { return Ok(()) };
+    let path = pointer.trim_start_matches('/').replace('/', ".");
+    let text = format!("Changing property '{path}' is not allowed.");
+    let mut refusal = Refusal::new(409, "PropertyChangeNotAllowed", text);
+    refusal.target = Some(path);
+    Err(refusal.into())
+}
+
+/// `East US 2` is `eastus2`.
+fn same_location(a: &str, b: &str) -> bool {
+    let plain = |text: &str| text.replace(' ', "").to_ascii_lowercase();
+    plain(a) == plain(b)
+}

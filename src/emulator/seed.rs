@@ -1,0 +1,315 @@
+//! What an emulator starts with: subscriptions, scale sets, images, identities, and how badly it behaves.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::faults::FaultSeed;
+use crate::world::{Found, InstanceId, InstanceSpec, Model, Protection, Settings, Switches};
+
+pub(super) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+pub(super) const TENANT: &str = "11111111-1111-1111-1111-111111111111";
+const GROUP: &str = "rg";
+
+/// The whole file; every key has a default.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Seed {
+    /// The dice of the world: same seed and same calls at the same times, same events.
+    pub seed: u64,
+    pub location: String,
+    pub subscriptions: Vec<String>,
+    pub tenant: String,
+    /// Beside those that scale sets name.
+    pub resource_groups: Vec<String>,
+    pub scale_sets: Vec<SetSeed>,
+    pub galleries: Vec<ImageSeed>,
+    /// Empty: everybody may do everything, with any secret.
+    pub identities: Vec<IdentitySeed>,
+    /// Tokens that were not given out here are refused.
+    pub strict_tokens: bool,
+    pub token_seconds: u64,
+    pub settings: SettingsSeed,
+    pub faults: FaultSeed,
+}
+
+impl Default for Seed {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            location: "eastus2".to_owned(),
+            subscriptions: vec![SUBSCRIPTION.to_owned()],
+            tenant: TENANT.to_owned(),
+            resource_groups: vec![GROUP.to_owned()],
+            scale_sets: Vec::new(),
+            galleries: Vec::new(),
+            identities: Vec::new(),
+            strict_tokens: false,
+            token_seconds: 3_599,
+            settings: SettingsSeed::default(),
+            faults: FaultSeed::default(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SettingsSeed {
+    pub page_size: Option<usize>,
+    pub quota_cores: Option<u32>,
+    pub throttling: Option<bool>,
+    /// World seconds that an answer asks to wait before the next poll; 0: the header is absent.
+    pub poll_retry_after: Option<u32>,
+    pub switches: SwitchesSeed,
+}
+
+/// Behaviours that nobody documents; the other answer to each is the default.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SwitchesSeed {
+    pub ids_reused: bool,
+    pub busy_refused: bool,
+    pub tags_flip_flag: bool,
+    pub same_model_flips_flag: bool,
+    pub protection_write_flips_flag: bool,
+    pub etag_stays_on_capacity: bool,
+    pub etag_stays_on_delete: bool,
+    pub reimage_takes_newest: bool,
+    pub tokens_by_minute: bool,
+    pub gone_delete_fails: bool,
+}
+
+impl SettingsSeed {
+    pub(super) fn settings(&self, location: &str) -> Settings {
+        let (mut settings, flip) = (Settings::default(), self.switches);
+        location.clone_into(&mut settings.location);
+        settings.page_size = self.page_size.unwrap_or(settings.page_size).max(1);
+        settings.quota_cores = self.quota_cores;
+        settings.throttling = self.throttling.unwrap_or(true);
+        settings.poll_retry_after = match self.poll_retry_after {
+            Some(0) => None,
+            Some(seconds) => Some(seconds),
+            None => settings.poll_retry_after,
+        };
+        settings.switches = Switches {
+            ids_reused: flip.ids_reused,
+            busy_refused: flip.busy_refused,
+            tags_flip_flag: flip.tags_flip_flag,
+            same_model_flips_flag: flip.same_model_flips_flag,
+            protection_write_flips_flag: flip.protection_write_flips_flag,
+            etag_moves_on_capacity: !flip.etag_stays_on_capacity,
+            etag_moves_on_delete: !flip.etag_stays_on_delete,
+            reimage_takes_newest: flip.reimage_takes_newest,
+            tokens_by_minute: flip.tokens_by_minute,
+            gone_delete_succeeds: !flip.gone_delete_fails,
+            ..settings.switches
+        };
+        settings
+    }
+}
+
+/// A scale set that is there from the start, in short or as a resource.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetSeed {
+    pub name: String,
+    #[serde(default)]
+    pub subscription: Option<String>,
+    #[serde(default)]
+    pub resource_group: Option<String>,
+    #[serde(default = "three")]
+    pub capacity: u32,
+    #[serde(default)]
+    pub flexible: bool,
+    #[serde(default)]
+    pub zones: Vec<String>,
+    #[serde(default)]
+    pub size: Option<String>,
+    /// An image reference, or the id of an image.
+    #[serde(default)]
+    pub image: Option<Value>,
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// VMs report their health.
+    #[serde(default = "yes")]
+    pub health: bool,
+    /// As ARM writes it; wins over the keys above.
+    #[serde(default)]
+    pub resource: Map<String, Value>,
+    #[serde(default)]
+    pub instances: Vec<InstanceSeed>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct InstanceSeed {
+    pub id: Option<String>,
+    pub zone: Option<u8>,
+    pub image: Option<Value>,
+    pub found: FoundSeed,
+    pub protect_from_scale_in: bool,
+    pub protect_from_scale_set_actions: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FoundSeed {
+    #[default]
+    Ready,
+    Creating,
+    Booting,
+    Sick,
+    Failed,
+    FailedServing,
+    Stopped,
+    Deallocated,
+    Deleting,
+}
+
+/// A version of an image in a gallery.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageSeed {
+    #[serde(default)]
+    pub resource_group: Option<String>,
+    pub gallery: String,
+    pub image: String,
+    pub version: String,
+    /// Empty: the emulator's own.
+    #[serde(default)]
+    pub regions: Vec<String>,
+    #[serde(default)]
+    pub exclude_from_latest: bool,
+}
+
+/// Somebody who may ask for tokens.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct IdentitySeed {
+    pub client_id: String,
+    /// Absent: any.
+    #[serde(default)]
+    pub secret: Option<String>,
+    /// Parts of resource ids on which it may do nothing.
+    #[serde(default)]
+    pub denied: Vec<String>,
+    /// Endings of actions it may not do: `write`, `delete/action`.
+    #[serde(default)]
+    pub denied_actions: Vec<String>,
+}
+
+impl std::fmt::Debug for IdentitySeed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IdentitySeed").field("client_id", &self.client_id).finish_non_exhaustive()
+    }
+}
+
+fn three() -> u32 {
+    3
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl SetSeed {
+    pub(super) fn group(&self) -> &str {
+        self.resource_group.as_deref().unwrap_or(GROUP)
+    }
+
+    /// The resource as ARM would have been asked for it.
+    pub(super) fn body(&self, location: &str) -> Map<String, Value> {
+        let image = self.image.as_ref().map_or_else(default_image, image_reference);
+        let mut profile = json!({
+            "osProfile": { "computerNamePrefix": self.name, "adminUsername": "azureuser",
+                "linuxConfiguration": { "disablePasswordAuthentication": true } },
+            "storageProfile": { "imageReference": image, "osDisk": { "osType": "Linux",
+                "createOption": "FromImage", "caching": "ReadWrite", "diskSizeGB": 30,
+                "managedDisk": { "storageAccountType": "Premium_LRS" } } },
+            "networkProfile": { "networkInterfaceConfigurations": [{ "name": "nic",
+                "properties": { "primary": true, "ipConfigurations": [{ "name": "ip",
+                    "properties": { "primary": true, "privateIPAddressVersion": "IPv4" } }] } }] },
+        });
+        if self.health {
+            profile["extensionProfile"] = json!({ "extensions": [{ "name": "health",
+                "properties": { "publisher": "Microsoft.ManagedServices",
+                    "type": "ApplicationHealthLinux", "typeHandlerVersion": "2.0",
+                    "autoUpgradeMinorVersion": true, "settings": { "protocol": "http",
+                    "port": 8080, "requestPath": "/health" } } }] });
+        }
+        let mut body = json!({
+            "location": location,
+            "sku": { "name": self.size.as_deref().unwrap_or("Standard_D4s_v5"),
+                "tier": "Standard", "capacity": self.capacity },
+            "properties": {
+                "orchestrationMode": if self.flexible { "Flexible" } else { "Uniform" },
+                "singlePlacementGroup": false, "overprovision": false,
+                "upgradePolicy": { "mode": "Manual" }, "platformFaultDomainCount": 1,
+                "virtualMachineProfile": profile,
+            },
+        });
+        if !self.tags.is_empty() {
+            body["tags"] = json!(self.tags);
+        }
+        if !self.zones.is_empty() {
+            body["zones"] = json!(self.zones);
+        }
+        super::document::merge(&mut body, &Value::Object(self.resource.clone()));
+        match body {
+            Value::Object(body) => body,
+            _ => Map::new(),
+        }
+    }
+
+    pub(super) fn instances(&self, model: &Model) -> Vec<InstanceSpec> {
+        self.instances.iter().map(|one| one.spec(model)).collect()
+    }
+}
+
+impl InstanceSeed {
+    fn spec(&self, model: &Model) -> InstanceSpec {
+        let image = self.image.as_ref().map(|image| image_reference(image).to_string());
+        InstanceSpec {
+            id: self.id.as_deref().map(InstanceId::from),
+            vm: None,
+            zone: self.zone,
+            model: image.map(|image| Model { image, ..model.clone() }),
+            created: None,
+            found: self.found.into(),
+            protection: Protection {
+                scale_in: self.protect_from_scale_in || self.protect_from_scale_set_actions,
+                set_actions: self.protect_from_scale_set_actions,
+            },
+        }
+    }
+}
+
+impl From<FoundSeed> for Found {
+    fn from(seed: FoundSeed) -> Self {
+        match seed {
+            FoundSeed::Ready => Self::Ready,
+            FoundSeed::Creating => Self::Creating,
+            FoundSeed::Booting => Self::Booting,
+            FoundSeed::Sick => Self::Sick,
+            FoundSeed::Failed => Self::Failed,
+            FoundSeed::FailedServing => Self::FailedServing,
+            FoundSeed::Stopped => Self::Stopped,
+            FoundSeed::Deallocated => Self::Deallocated,
+            FoundSeed::Deleting => Self::Deleting,
+        }
+    }
+}
+
+fn default_image() -> Value {
+    json!({ "publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server",
+        "version": "24.04.202408010" })
+}
+
+/// A text is the id of an image.
+pub(super) fn image_reference(image: &Value) -> Value {
+    match image {
+        Value::String(id) => json!({ "id": id }),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,204 @@
+//! Listening on the loopback, plain or with TLS: a certificate of one's own, or one made for the occasion.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use axum::serve::{Listener, ListenerExt};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::Emulator;
+
+/// A caller that says nothing for so long while it should shake hands is let go.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Handshakes that are done and not yet served.
+const WAITING: usize = 64;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("{0} is no loopback address: the emulator gives a token to whoever asks")]
+    NotLoopback(SocketAddr),
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: rustls::pki_types::pem::Error },
+    #[error("the certificate and its key do not fit: {0}")]
+    Certificate(#[from] rustls::Error),
+    #[error("cannot make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+    #[error("the listener ended: {0}")]
+    Ended(io::Error),
+}
+
+/// How calls are secured.
+#[derive(Clone)]
+pub struct Tls {
+    config: Arc<ServerConfig>,
+    /// In PEM: whoever trusts it trusts this emulator, and nothing else.
+    pub authority: Option<String>,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// A certificate for localhost, signed by an authority made now and forgotten at the end.
+    pub fn made() -> Result<Self, ServeError> {
+        let authority_key = KeyPair::generate()?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "Poolkeeper emulator");
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let authority = params.self_signed(&authority_key)?;
+        let issuer = Issuer::new(params, authority_key);
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()])?;
+        params.distinguished_name.push(DnType::CommonName, "localhost");
+        let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        params.subject_alt_names.extend(addresses.map(SanType::IpAddress));
+        params.use_authority_key_identifier_extension = true;
+        let certificate = params.signed_by(&key, &issuer)?;
+        let key = PrivateKeyDer::try_from(key.serialize_der())
+            .map_err(|why| rustls::Error::General(why.to_owned()))?;
+        let chain = vec![certificate.der().clone(), authority.der().clone()];
+        Ok(Self { config: config(chain, key)?, authority: Some(authority.pem()) })
+    }
+
+    /// From files in PEM.
+    pub fn given(certificate: &Path, key: &Path) -> Result<Self, ServeError> {
+        let unread = |path: &Path| {
+            let path = path.to_owned();
+            move |source| ServeError::Read { path, source }
+        };
+        let chain = CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(unread(certificate))?;
+        let key = PrivateKeyDer::from_pem_file(key).map_err(unread(key))?;
+        Ok(Self { config: config(chain, key)?, authority: None })
+    }
+}
+
+fn config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<Arc<ServerConfig>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// A port that is taken, and not served yet.
+#[derive(Debug)]
+pub struct Listening {
+    listener: TcpListener,
+    tls: Option<Tls>,
+    address: SocketAddr,
+}
+
+impl Listening {
+    pub async fn at(address: SocketAddr, tls: Option<Tls>) -> Result<Self, ServeError> {
+        if !address.ip().is_loopback() {
+            return Err(ServeError::NotLoopback(address));
+        }
+        let failed = |source| ServeError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, tls, address })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Until the future is dropped, or the listener fails.
+    pub async fn serve(self, emulator: Emulator) -> Result<(), ServeError> {
+        let router = router(emulator, self.tls.is_some());
+        let served = match self.tls {
+            None => {
+                let listener = self.listener.tap_io(|stream| {
+                    // Answers are small and whole; waiting for more of them helps nobody.
+                    let _kept_as_it_is = stream.set_nodelay(true);
+                });
+                axum::serve(listener, router).await
+            }
+            Some(tls) => {
+                axum::serve(Handshakes::begin(self.listener, tls, self.address), router).await
+            }
+        };
+        served.map_err(ServeError::Ended)
+    }
+}
+
+fn router(emulator: Emulator, is_tls: bool) -> Router {
+    Router::new().fallback(move |request: Request<Body>| {
+        let emulator = emulator.clone();
+        async move { emulator.answer(request, is_tls).await }
+    })
+}
+
+/// Connections that have shaken hands; a slow one keeps no other waiting.
+struct Handshakes {
+    done: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    address: SocketAddr,
+}
+
+impl Handshakes {
+    fn begin(listener: TcpListener, tls: Tls, address: SocketAddr) -> Self {
+        let (send, done) = mpsc::channel(WAITING);
+        let acceptor = TlsAcceptor::from(tls.config);
+        tokio::spawn(async move {
+            // The trait's own accept waits out errors of the system.
+            let mut listener = listener;
+            while !send.is_closed() {
+                let (stream, peer) = Listener::accept(&mut listener).await;
+                let (acceptor, send) = (acceptor.clone(), send.clone());
+                tokio::spawn(async move {
+                    let _kept_as_it_is = stream.set_nodelay(true);
+                    let shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
+                    if let Ok(Ok(stream)) = shaken {
+                        // Nobody serves any more: the connection just ends.
+                        let _unserved = send.send((stream, peer)).await;
+                    }
+                });
+            }
+        });
+        Self { done, address }
+    }
+}
+
+impl Listener for Handshakes {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        match self.done.recv().await {
+            Some(connection) => connection,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Ok(self.address)
+    }
+}

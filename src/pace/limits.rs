@@ -1,0 +1,323 @@
+//! All buckets: of which limits a call needs tokens, what answers told about them, and how many are kept.
+
+use super::bucket::Bucket;
+use super::operation::{Cost, Limit, Operation, POLICIES, Scope};
+use super::told::Told;
+use crate::model::time::{Span, Time};
+
+/// Names of limits that are kept; those of the documented ones among them. So no holder has more buckets than this, and
+/// sets have four each where nothing is learnt.
+const MOST_NAMES: usize = 64;
+
+/// Limits beyond the documented ones that one operation can be known to meet.
+const MOST_LEARNT: usize = 8;
+
+/// A refusal that names no time.
+// 1 min: the window of all documented limits.
+const SHUT_FOR: Span = Span::minutes(1);
+
+/// Counts beside the limits that are none: nothing is short where this one says 0.
+const NO_LIMITS: &[&str] = &["VmssQueuedVMOperations"];
+
+/// Longest name that is believed to be one.
+const LONGEST_NAME: usize = 96;
+
+/// A set, or a subscription, by the place of what is known of it. A place is used again, with a higher age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Holder {
+    pub place: u32,
+    pub age: u32,
+}
+
+/// One bucket: of whom, for which limit.
+pub(super) type Key = (Holder, u16);
+
+/// What is asked of the buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bill {
+    pub set: Holder,
+    pub subscription: Holder,
+    pub operation: Operation,
+    /// Machines in it.
+    pub machines: u32,
+    /// Number of the call, in order of leaving.
+    pub call: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Named {
+    name: Box<str>,
+    scope: Scope,
+    limit: Limit,
+    documented: bool,
+}
+
+/// What one operation is charged: a limit, and how.
+type Charge = (u16, Cost);
+
+#[derive(Debug, Clone)]
+pub(super) struct Limits {
+    names: Vec<Named>,
+    charges: Vec<Vec<Charge>>,
+    shelves: Vec<Shelf>,
+    /// For whom we forgot, and who still has a call under way.
+    nobodys: Bucket,
+}
+
+/// The buckets of one holder.
+#[derive(Debug, Clone)]
+struct Shelf {
+    holder: Holder,
+    buckets: Vec<(u16, Bucket)>,
+}
+
+/// A limit as it stands, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitSeen {
+    pub name: Box<str>,
+    /// The scale set it is counted for; `None`: the subscription.
+    pub set: Option<Box<str>>,
+    /// Calls that could be made now.
+    pub left: i64,
+    pub most: i64,
+    pub shut_until: Option<Time>,
+}
+
+impl Limits {
+    pub fn new() -> Self {
+        let named = |policy: &super::operation::Policy| Named {
+            name: policy.name.into(),
+            scope: policy.scope,
+            limit: policy.limit,
+            documented: true,
+        };
+        let names: Vec<Named> = POLICIES.iter().map(named).collect();
+        let number = |name: &str| names.iter().position(|n| &*n.name == name);
+        let charges = Operation::ALL.iter().map(|operation| {
+            let known = operation.charges().iter();
+            known.filter_map(|(name, cost)| Some((number(name)? as u16, *cost))).collect()
+        });
+        let charges = charges.collect();
+        let nobodys = Bucket::full(names[0].limit, Time::default());
+        Self { names, charges, shelves: Vec::new(), nobodys }
+    }
+
+    /// The buckets that must pay, and what each pays.
+    pub fn bill(&self, bill: Bill) -> impl Iterator<Item = (Key, i64)> + '_ {
+        self.charges[bill.operation as usize].iter().map(move |(number, cost)| {
+            let holder = match self.names[usize::from(*number)].scope {
+                Scope::Set => bill.set,
+                Scope::Subscription => bill.subscription,
+            };
+            let cost = match cost {
+                Cost::One => 1,
+                Cost::Machines => i64::from(bill.machines.max(1)),
+            };
+            ((holder, *number), cost)
+        })
+    }
+
+    /// How many buckets an operation is charged in.
+    pub fn charged(&self, operation: Operation) -> usize {
+        self.charges[operation as usize].len()
+    }
+
+    pub fn nth(&self, bill: Bill, n: usize) -> Option<(Key, i64)> {
+        self.bill(bill).nth(n)
+    }
+
+    /// The bucket under this key; a full one, where none was needed before.
+    pub fn bucket(&mut self, (holder, number): Key, now: Time) -> &mut Bucket {
+        let place = holder.place as usize;
+        while self.shelves.len() <= place {
+            let place = self.shelves.len() as u32;
+            self.shelves.push(Shelf { holder: Holder { place, age: 0 }, buckets: Vec::new() });
+        }
+        let shelf = &mut self.shelves[place];
+        if shelf.holder.age < holder.age {
+            *shelf = Shelf { holder, buckets: Vec::new() };
+        } else if shelf.holder.age > holder.age {
+            return &mut self.nobodys;
+        }
+        let at = match shelf.buckets.iter().position(|(known, _)| *known == number) {
+            Some(at) => at,
+            None => {
+                let limit = self.names[usize::from(number)].limit;
+                shelf.buckets.push((number, Bucket::full(limit, now)));
+                shelf.buckets.len() - 1
+            }
+        };
+        &mut shelf.buckets[at].1
+    }
+
+    fn known(&mut self, (holder, number): Key) -> Option<&mut Bucket> {
+        let shelf = self.shelves.get_mut(holder.place as usize)?;
+        let of = shelf.buckets.iter_mut().filter(|_| shelf.holder == holder);
+        of.map(|(known, bucket)| (*known, bucket))
+            .find(|(known, _)| *known == number)
+            .map(|(_, b)| b)
+    }
+
+    pub fn take(&mut self, bill: Bill, now: Time) {
+        for n in 0..self.charged(bill.operation) {
+            if let Some((key, cost)) = self.nth(bill, n) {
+                self.bucket(key, now).take(cost, now);
+            }
+        }
+    }
+
+    /// It was never sent.
+    pub fn give_back(&mut self, bill: Bill) {
+        for n in 0..self.charged(bill.operation) {
+            if let Some((key, cost)) = self.nth(bill, n)
+                && let Some(bucket) = self.known(key)
+            {
+                bucket.give_back(cost);
+            }
+        }
+    }
+
+    /// Its answer came, or will not come.
+    pub fn ended(&mut self, bill: Bill) {
+        for n in 0..self.charged(bill.operation) {
+            if let Some((key, cost)) = self.nth(bill, n)
+                && let Some(bucket) = self.known(key)
+            {
+                bucket.ended(cost, bill.call);
+            }
+        }
+    }
+
+    /// Learn from an answer. True where it shut something.
+    pub fn told(&mut self, bill: Bill, told: &Told<'_>, now: Time) -> bool {
+        self.ended(bill);
+        for (name, left) in &told.remaining {
+            let Some(number) = self.number(bill.operation, name, *left, told.throttled) else {
+                continue;
+            };
+            let (documented, key) =
+                (self.names[usize::from(number)].documented, self.key(bill, number));
+            let limit = self.names[usize::from(number)].limit;
+            let bucket = self.bucket(key, now);
+            if documented {
+                bucket.told(*left, bill.call, now);
+            } else {
+                bucket.told_of_unknown(limit, *left, bill.call, now);
+            }
+        }
+        if told.throttled {
+            self.shut(bill, told, now);
+        }
+        told.throttled
+    }
+
+    /// Whoever shares the limit that was met waits. Where none is named it is the whole subscription's for this kind of
+    /// work, and where there is none of those, the front door's.
+    fn shut(&mut self, bill: Bill, told: &Told<'_>, now: Time) {
+        let until = now.plus(told.retry_after.unwrap_or(SHUT_FOR).max(Span::seconds(1)));
+        let used_up = told.remaining.iter().filter(|(_, left)| *left == 0).map(|(name, _)| *name);
+        let named: Vec<&str> = told.met.iter().copied().chain(used_up).collect();
+        let mut shut = false;
+        for name in named {
+            if let Some(number) = self.number(bill.operation, name, 0, true) {
+                let key = self.key(bill, number);
+                self.bucket(key, now).shut(until, now);
+                shut = true;
+            }
+        }
+        if shut {
+            return;
+        }
+        // The front door's stands first, then the one of this kind of work.
+        let nth = usize::from(!told.empties_front_door(bill.operation.class()));
+        if let Some((key, _)) = self.nth(bill, nth).or_else(|| self.nth(bill, 0)) {
+            self.bucket(key, now).shut(until, now);
+        }
+    }
+
+    fn key(&self, bill: Bill, number: u16) -> Key {
+        match self.names[usize::from(number)].scope {
+            Scope::Set => (bill.set, number),
+            Scope::Subscription => (bill.subscription, number),
+        }
+    }
+
+    /// The number of a limit that an answer named. One that was not known is learnt, and charged to this operation from now
+    /// on; `None`: it is none, or there are too many.
+    fn number(&mut self, by: Operation, name: &str, left: u32, refused: bool) -> Option<u16> {
+        if NO_LIMITS.contains(&name) || name.len() > LONGEST_NAME {
+            return None;
+        }
+        let of_resource = name.ends_with("Resource");
+        if of_resource && !by.is_about_the_set() {
+            return None;
+        }
+        let known = self.names.iter().position(|named| &*named.name == name);
+        let number = match known {
+            Some(number) => number,
+            // No limit lets a call through that finds nothing in it: what says so may count something else.
+            None if left == 0 && !refused => return None,
+            None if self.names.len() >= MOST_NAMES => return None,
+            None => {
+                let scope = if of_resource { Scope::Set } else { Scope::Subscription };
+                let limit = guessed(name, left);
+                self.names.push(Named { name: name.into(), scope, limit, documented: false });
+                self.names.len() - 1
+            }
+        };
+        let (number, documented) = (number as u16, self.names[number].documented);
+        let charges = &mut self.charges[by as usize];
+        if !charges.iter().any(|(n, _)| *n == number) {
+            if charges.len() >= by.charges().len() + MOST_LEARNT {
+                return None;
+            }
+            charges.push((number, Cost::One));
+        }
+        let named = &mut self.names[usize::from(number)];
+        if !documented && i64::from(left) > named.limit.size {
+            named.limit = guessed(name, left);
+        }
+        // A count of nothing on a call that went through is no sign where we do not know what is counted.
+        (documented || refused || left > 0).then_some(number)
+    }
+
+    pub fn forget(&mut self, holder: Holder) {
+        if let Some(shelf) = self.shelves.get_mut(holder.place as usize)
+            && shelf.holder == holder
+        {
+            shelf.buckets = Vec::new();
+        }
+    }
+
+    pub fn seen(&mut self, now: Time) -> Vec<(Holder, LimitSeen)> {
+        let (names, shelves) = (&self.names, &mut self.shelves);
+        let each = shelves.iter_mut().flat_map(|shelf| {
+            let holder = shelf.holder;
+            shelf.buckets.iter_mut().map(move |(number, bucket)| (holder, *number, bucket))
+        });
+        let seen = each.map(|(holder, number, bucket)| {
+            let seen = LimitSeen {
+                name: names[usize::from(number)].name.clone(),
+                set: None,
+                left: bucket.level(now),
+                most: bucket.most(),
+                shut_until: bucket.shut_until(now),
+            };
+            (holder, seen)
+        });
+        seen.collect()
+    }
+}
+
+/// A limit of which only a name and a number are known. All that are documented hold three minutes' worth; the older ones
+/// say their window at the end of their name.
+fn guessed(name: &str, left: u32) -> Limit {
+    let window = name.strip_suffix("Min").unwrap_or_default();
+    let minutes = match window.rsplit(|c: char| !c.is_ascii_digit()).next() {
+        Some("5") => 5,
+        Some("30") => 30,
+        _ => 3,
+    };
+    let size = i64::from(left).max(1);
+    Limit { a_minute: (size / minutes).max(1), size, step: Span::minutes(1) }
+}

@@ -1,0 +1,177 @@
+//! The gate with somebody waiting before it.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use super::counts::Counts;
+use super::gate::{Asked, Call, Gate, Grant, NotNow, Ticket};
+use super::limits::LimitSeen;
+use super::operation::Operation;
+use super::told::Told;
+use crate::ambient::{Clock, Sleep};
+use crate::model::time::{Span, Time};
+
+/// One for all pools of a process: whoever makes a request asks it for a [`Pass`] first, and tells it the answer's headers.
+#[derive(Debug)]
+pub struct Pacer<C> {
+    clock: C,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    gate: Gate,
+    wakers: BTreeMap<Ticket, Waker>,
+}
+
+/// One request may leave now. Dropped without a word it counts as sent and not answered.
+#[must_use]
+#[derive(Debug)]
+pub struct Pass<'a, C: Clock> {
+    pacer: &'a Pacer<C>,
+    grant: Option<Grant>,
+}
+
+/// Somebody who waits, and stops waiting when he is dropped.
+struct Waiting<'a, C: Clock> {
+    pacer: &'a Pacer<C>,
+    ticket: Option<Ticket>,
+}
+
+impl<C: Clock> Pacer<C> {
+    pub fn new(clock: C) -> Self {
+        Self { clock, state: Mutex::default() }
+    }
+
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.state().gate.counts().clone()
+    }
+
+    /// All limits that are known, as they stand.
+    pub fn limits(&self) -> Vec<LimitSeen> {
+        let now = self.clock.now();
+        self.state().gate.limits(now)
+    }
+
+    /// Calls that wait.
+    pub fn waiting(&self) -> usize {
+        self.state().gate.waiting()
+    }
+
+    /// It was answered without a call.
+    pub fn saved(&self, operation: Operation) {
+        self.state().gate.counts_mut().saved(operation);
+    }
+
+    pub(super) fn queued(&self, operation: Operation, span: Span) {
+        self.state().gate.counts_mut().waited(operation, span);
+    }
+
+    pub(super) fn withdrawn(&self, operation: Operation) {
+        self.state().gate.counts_mut().refused(operation);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Do it at the gate, and wake whoever it lets through.
+    fn at_gate<T>(&self, deed: impl FnOnce(&mut Gate, Time) -> T) -> T {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let State { gate, wakers } = &mut *state;
+        let done = deed(gate, now);
+        let woken: Vec<Waker> = match wakers.is_empty() {
+            true => Vec::new(),
+            false => gate.moved().filter_map(|ticket| wakers.remove(&ticket)).collect(),
+        };
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        done
+    }
+}
+
+impl<C: Sleep> Pacer<C> {
+    /// Wait for this request's turn, not longer than it may.
+    pub async fn pass(&self, call: Call<'_>) -> Result<Pass<'_, C>, NotNow> {
+        let mut asked = self.at_gate(|gate, now| gate.ask(&call, now));
+        let mut waiting = Waiting { pacer: self, ticket: None };
+        loop {
+            let (ticket, until) = match asked {
+                Asked::Go(grant) => {
+                    waiting.ticket = None;
+                    return Ok(Pass { pacer: self, grant: Some(grant) });
+                }
+                Asked::NotNow(why) => {
+                    waiting.ticket = None;
+                    return Err(why);
+                }
+                Asked::Wait(ticket, until) => (ticket, until),
+            };
+            waiting.ticket = Some(ticket);
+            until_or(self.clock.sleep_until(until), |waker| {
+                let mut state = self.state();
+                let moved = state.gate.is_moved(ticket);
+                if !moved {
+                    state.wakers.insert(ticket, waker.clone());
+                }
+                moved
+            })
+            .await;
+            asked = self.at_gate(|gate, now| gate.look(ticket, now));
+        }
+    }
+}
+
+impl<C: Clock> Pass<'_, C> {
+    /// Its answer came, with these headers.
+    pub fn heard(mut self, told: &Told<'_>) {
+        if let Some(grant) = self.grant.take() {
+            self.pacer.at_gate(|gate, now| gate.told(grant, told, now));
+        }
+    }
+
+    /// It was not sent after all: what was paid for it is given back.
+    pub fn unsent(mut self) {
+        if let Some(grant) = self.grant.take() {
+            self.pacer.at_gate(|gate, now| gate.unsent(grant, now));
+        }
+    }
+}
+
+impl<C: Clock> Drop for Pass<'_, C> {
+    fn drop(&mut self) {
+        if let Some(grant) = self.grant.take() {
+            self.pacer.at_gate(|gate, now| gate.lost(grant, now));
+        }
+    }
+}
+
+impl<C: Clock> Drop for Waiting<'_, C> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.pacer.state().wakers.remove(&ticket);
+            self.pacer.at_gate(|gate, now| gate.leave(ticket, now));
+        }
+    }
+}
+
+/// Until that time, or until `is_moved`, which keeps the waker it is given where it says no.
+pub(super) async fn until_or(
+    time: impl Future<Output = ()>,
+    mut is_moved: impl FnMut(&Waker) -> bool,
+) {
+    let mut time = pin!(time);
+    poll_fn(|context| match is_moved(context.waker()) {
+        true => Poll::Ready(()),
+        false => time.as_mut().poll(context),
+    })
+    .await;
+}

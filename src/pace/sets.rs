@@ -1,0 +1,268 @@
+//! The scale sets and subscriptions that calls are made for, found by their ids without a copy of them.
+
+use std::collections::BTreeMap;
+
+use super::limits::Holder;
+use crate::model::ids::ScaleSetId;
+use crate::model::time::{Span, Time};
+
+/// Sets that are kept.
+// 4,096: several times the pools of one house. Beyond it what was not used for an hour is forgotten.
+const MOST_SETS: usize = 4_096;
+
+/// Of a set that was not used for so long nothing is worth keeping: its limits are full again.
+// 1 h: twice the longest that a limit is shut.
+const KEPT_FOR: Span = Span::hours(1);
+
+/// After a write something is open in a set for so long: reads of it are waited for.
+// 15 min: operations end within it, or are polled, which is waited for anyway.
+const OPEN_FOR: Span = Span::minutes(15);
+
+/// Pages of one listing that are believed.
+// 20: more tokens than a set's own limit holds need not be waited for.
+const MOST_PAGES: u32 = 20;
+
+#[derive(Debug, Clone)]
+pub(super) struct Set {
+    pub id: ScaleSetId,
+    pub subscription: Holder,
+    /// The turn of its next call, behind those of its own that asked before.
+    pub next_turn: u64,
+    used: Time,
+    wrote: Option<Time>,
+    /// Pages of the last whole listing, and of the present one.
+    pages: u32,
+    paging: u32,
+    /// Machines that one page was charged for.
+    pub on_a_page: u32,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sets {
+    /// By place. Subscriptions have places too, with nothing in them here.
+    known: Vec<Option<(Holder, Set)>>,
+    /// Places that are empty, with the age of who comes there next.
+    free: Vec<Holder>,
+    count: usize,
+    /// By a hash of the id that does not look at the case; the few that share one are told apart by their text.
+    by_hash: BTreeMap<u64, Vec<Holder>>,
+    subscriptions: BTreeMap<Box<str>, Holder>,
+}
+
+impl Set {
+    pub fn is_open(&self, now: Time) -> bool {
+        self.wrote.is_some_and(|wrote| now.since(wrote) <= OPEN_FOR)
+    }
+
+    pub fn wrote(&mut self, now: Time) {
+        self.wrote = Some(now);
+    }
+
+    /// A listing begins: the one before it was as long as it was.
+    pub fn begin_listing(&mut self) {
+        if self.paging > 0 {
+            self.pages = self.paging;
+        }
+        self.paging = 1;
+    }
+
+    pub fn turn_page(&mut self) {
+        self.paging = self.paging.saturating_add(1);
+    }
+
+    /// Pages that a listing begun now will have.
+    pub fn pages(&self) -> u32 {
+        self.pages.max(self.paging).clamp(1, MOST_PAGES)
+    }
+}
+
+impl Sets {
+    /// The set with this id. Where it is new and there is no room, `forgets` is called for each that is dropped.
+    pub fn find(&mut self, id: &ScaleSetId, now: Time, forgets: impl FnMut(Holder)) -> Holder {
+        let hash = hash(id.as_str());
+        if let Some(same) = self.by_hash.get(&hash) {
+            for holder in same {
+                if let Some(Some((_, set))) = self.known.get_mut(holder.place as usize)
+                    && set.id.as_str().eq_ignore_ascii_case(id.as_str())
+                {
+                    set.used = now;
+                    return *holder;
+                }
+            }
+        }
+        self.add(id, hash, now, forgets)
+    }
+
+    pub fn get(&self, holder: Holder) -> Option<&Set> {
+        let (found, set) = self.known.get(holder.place as usize)?.as_ref()?;
+        (*found == holder).then_some(set)
+    }
+
+    pub fn get_mut(&mut self, holder: Holder) -> Option<&mut Set> {
+        let (found, set) = self.known.get_mut(holder.place as usize)?.as_mut()?;
+        (*found == holder).then_some(set)
+    }
+
+    fn add(
+        &mut self,
+        id: &ScaleSetId,
+        hash: u64,
+        now: Time,
+        forgets: impl FnMut(Holder),
+    ) -> Holder {
+        if self.count >= MOST_SETS {
+            self.make_room(now, forgets);
+        }
+        let subscription = self.subscription(subscription_of(id.as_str()));
+        let holder = self.new_holder();
+        let set = Set {
+            id: id.clone(),
+            subscription,
+            next_turn: 0,
+            used: now,
+            wrote: None,
+            pages: 0,
+            paging: 0,
+            on_a_page: 1,
+        };
+        self.known[holder.place as usize] = Some((holder, set));
+        self.count += 1;
+        self.by_hash.entry(hash).or_default().push(holder);
+        holder
+    }
+
+    fn subscription(&mut self, text: &str) -> Holder {
+        let text = text.to_ascii_lowercase();
+        if let Some(known) = self.subscriptions.get(text.as_str()) {
+            return *known;
+        }
+        let holder = self.new_holder();
+        self.subscriptions.insert(text.into(), holder);
+        holder
+    }
+
+    fn new_holder(&mut self) -> Holder {
+        self.free.pop().unwrap_or_else(|| {
+            self.known.push(None);
+            Holder { place: self.known.len() as u32 - 1, age: 1 }
+        })
+    }
+
+    /// Drop what was not used for long, and if that is not enough, a quarter of all, those used longest ago; and the
+    /// subscriptions in which nothing is left.
+    fn make_room(&mut self, now: Time, mut forgets: impl FnMut(Holder)) {
+        let known = self.known.iter().flatten();
+        let mut by_age: Vec<(Time, Holder)> = known.map(|(h, set)| (set.used, *h)).collect();
+        by_age.sort_unstable();
+        let old = by_age.iter().take_while(|(used, _)| now.since(*used) > KEPT_FOR).count();
+        by_age.truncate(old.max(MOST_SETS / 4));
+        let mut gone: Vec<Holder> = by_age.into_iter().map(|(_, holder)| holder).collect();
+        for holder in &gone {
+            self.known[holder.place as usize] = None;
+        }
+        self.count -= gone.len();
+        let sets = &self.known;
+        self.by_hash.retain(|_, same| {
+            same.retain(|holder| sets[holder.place as usize].is_some());
+            !same.is_empty()
+        });
+        self.subscriptions.retain(|_, holder| {
+            let used = sets.iter().flatten().any(|(_, set)| set.subscription == *holder);
+            if !used {
+                gone.push(*holder);
+            }
+            used
+        });
+        for Holder { place, age } in gone {
+            forgets(Holder { place, age });
+            self.free.push(Holder { place, age: age + 1 });
+        }
+    }
+}
+
+/// The subscription in a resource id; an id of another shape is one of its own.
+fn subscription_of(id: &str) -> &str {
+    let mut parts = id.trim_start_matches('/').split('/');
+    match (parts.next(), parts.next()) {
+        (Some(word), Some(subscription)) if word.eq_ignore_ascii_case("subscriptions") => {
+            subscription
+        }
+        _ => id,
+    }
+}
+
+/// Letters of either case give the same; eight bytes at a time, since an id is asked for with each call.
+fn hash(id: &str) -> u64 {
+    const LOWER: u64 = 0x2020_2020_2020_2020;
+    let fold = |hash: u64, part: u64| {
+        (hash ^ (part | LOWER)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    };
+    let (whole, rest) = id.as_bytes().as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let hash =
+        whole.iter().fold(id.len() as u64, |hash, part| fold(hash, u64::from_le_bytes(*part)));
+    fold(hash, u64::from_le_bytes(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(sub: &str, name: &str) -> ScaleSetId {
+        ScaleSetId::new(format!(
+            "/subscriptions/{sub}/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/{name}"
+        ))
+    }
+
+    #[test]
+    fn ids_are_the_same_in_either_case_and_share_their_subscription() {
+        let mut sets = Sets::default();
+        let mut find = |id: &ScaleSetId| sets.find(id, Time::default(), |_| ());
+        let web = find(&id("a", "web"));
+        assert_eq!(find(&id("A", "WEB")), web);
+        let api = find(&id("A", "api"));
+        let other = find(&id("b", "web"));
+        assert!(api != web && other != web);
+        let of = |holder| sets.get(holder).map(|set| set.subscription);
+        assert!(of(web) == of(api) && of(web) != of(other));
+        assert_eq!(subscription_of("/bench"), "/bench");
+    }
+
+    #[test]
+    fn sets_are_bounded_and_the_ones_in_use_stay() {
+        let (mut sets, mut forgotten) = (Sets::default(), 0);
+        let kept = sets.find(&id("kept", "web"), Time::default(), |_| ());
+        for n in 0..3 * MOST_SETS {
+            let now = Time::from_millis(n as i64);
+            sets.find(&id(&format!("sub-{}", n / 100), &format!("set-{n}")), now, |_| {
+                forgotten += 1;
+            });
+            assert_eq!(sets.find(&id("kept", "web"), now, |_| ()), kept);
+        }
+        assert!(sets.count <= MOST_SETS && sets.by_hash.len() <= MOST_SETS);
+        assert!(sets.known.len() <= MOST_SETS + 50, "places are used again");
+        assert!(sets.subscriptions.len() <= MOST_SETS / 100 + 2);
+        assert!(forgotten >= 2 * MOST_SETS);
+    }
+
+    #[test]
+    fn a_listing_is_as_long_as_the_one_before() {
+        let mut sets = Sets::default();
+        let web = sets.find(&id("a", "web"), Time::default(), |_| ());
+        let set = sets.get_mut(web).unwrap();
+        assert_eq!(set.pages(), 1);
+        set.begin_listing();
+        set.turn_page();
+        set.turn_page();
+        assert_eq!(set.pages(), 3);
+        set.begin_listing();
+        assert_eq!(set.pages(), 3, "this one has only begun");
+        set.begin_listing();
+        assert_eq!(set.pages(), 1);
+        for _ in 0..100 {
+            set.turn_page();
+        }
+        assert_eq!(set.pages(), MOST_PAGES);
+    }
+}

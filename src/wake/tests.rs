@@ -1,0 +1,229 @@
+use super::queue::{BACK_OFF, LONGEST_BACK_OFF};
+use super::{Wake, Why};
+use crate::ambient::Dice;
+use crate::model::ids::PoolName;
+use crate::model::time::{Span, Time};
+use proptest::prelude::*;
+
+fn at(ms: i64) -> Time {
+    Time::from_millis(ms)
+}
+
+fn wake() -> Wake {
+    Wake::new(Dice::from_seed(1))
+}
+
+const WINDOW: Why = Why::News(Span::seconds(5));
+
+#[test]
+fn many_asks_make_one_turn_at_the_end_of_the_window() {
+    let (mut wake, web) = (wake(), PoolName::new("web"));
+    for ms in [0, 1_000, 4_999] {
+        wake.ask(&web, WINDOW, at(ms));
+    }
+    assert_eq!(wake.next_at(), Some(at(5_000)));
+    assert_eq!(wake.next(at(4_999)), None);
+    assert_eq!(wake.next(at(5_000)), Some(web.clone()));
+    assert_eq!(wake.next(at(9_000)), None, "all of them were one turn");
+    wake.ask(&web, WINDOW, at(6_000));
+    assert_eq!(wake.next(at(20_000)), None, "its turn is not over");
+    wake.done(&web, at(300_000));
+    assert_eq!(wake.next(at(20_000)), Some(web), "an ask during a turn is not lost");
+}
+
+#[test]
+fn an_operator_goes_first_and_at_once() {
+    let mut wake = wake();
+    let (web, api) = (PoolName::new("web"), PoolName::new("api"));
+    wake.ask(&api, Why::News(Span::ZERO), at(0));
+    wake.ask(&web, WINDOW, at(1_000));
+    wake.ask(&web, Why::Operator, at(2_000));
+    assert_eq!(wake.next(at(2_000)), Some(web.clone()));
+    wake.failed(&web, at(2_500), Some(at(60_000)));
+    wake.ask(&web, WINDOW, at(3_000));
+    assert_eq!(wake.next(at(3_000)), Some(api));
+    assert_eq!(wake.next(at(59_999)), None, "news do not shorten what was told");
+    wake.ask(&web, Why::Operator, at(4_000));
+    assert_eq!(wake.next(at(4_000)), Some(web));
+}
+
+#[test]
+fn failures_wait_longer_each_time_and_never_too_long() {
+    let (mut wake, web) = (wake(), PoolName::new("web"));
+    wake.ask(&web, Why::News(Span::ZERO), at(0));
+    let mut now = at(0);
+    for n in 0..40_u32 {
+        assert_eq!(wake.next(now), Some(web.clone()));
+        wake.failed(&web, now, None);
+        let next = wake.next_at().unwrap();
+        let most = BACK_OFF.times(1 << n.min(16)).min(LONGEST_BACK_OFF);
+        assert!(next.since(now) <= most && next.since(now).millis() >= most.millis() / 2);
+        now = next;
+    }
+    assert_eq!(wake.next(now), Some(web.clone()));
+    wake.done(&web, now);
+    assert_eq!(wake.next(now), Some(web.clone()));
+    wake.failed(&web, now, None);
+    assert!(wake.next_at().unwrap().since(now) <= BACK_OFF, "a good turn forgives the bad ones");
+}
+
+#[test]
+fn a_pool_that_left_and_came_back_has_no_second_turn_beside_the_first() {
+    let (mut wake, web) = (wake(), PoolName::new("web"));
+    wake.ask(&web, Why::Operator, at(0));
+    assert_eq!(wake.next(at(0)), Some(web.clone()));
+    wake.forget(&web);
+    assert_eq!(wake.next_at(), None, "nobody asks for it any more");
+    wake.ask(&web, WINDOW, at(1_000));
+    assert_eq!(wake.next(at(9_000)), None, "its old turn still runs");
+    wake.done(&web, at(300_000));
+    assert_eq!(wake.next(at(9_000)), Some(web.clone()));
+    wake.forget(&web);
+    wake.failed(&web, at(9_500), None);
+    assert_eq!((wake.next_at(), wake.is_running(&web)), (None, false), "nothing of it is left");
+    wake.done(&web, at(10_000));
+    assert_eq!(wake.next_at(), None);
+}
+
+/// What the tests know of one pool: the earliest and the latest time at which its turn may begin.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    /// End of the earliest window asked for since the last turn began.
+    due: Option<Time>,
+    operator: bool,
+    running: bool,
+    failures: u32,
+    /// News wait at least until the first and at most until the second.
+    held: Option<(Time, Time)>,
+}
+
+impl Known {
+    fn asked(&mut self, at: Time) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    /// From when a turn is allowed, and from when it is owed.
+    fn span(&self) -> Option<(Time, Time)> {
+        let due = self.due.filter(|_| !self.running)?;
+        let held = self.held.filter(|_| !self.operator).unwrap_or((due, due));
+        Some((due.max(held.0), due.max(held.1)))
+    }
+
+    fn failed(&mut self, now: Time, told: Option<Time>) {
+        let whole = BACK_OFF.times(1 << self.failures.min(16)).min(LONGEST_BACK_OFF);
+        let half = Span::from_millis(whole.millis() / 2);
+        let least = |wait| told.map_or(now.plus(wait), |told: Time| told.max(now.plus(wait)));
+        self.failures += 1;
+        self.held = Some((least(half), least(whole)));
+        self.asked(least(half));
+        self.running = false;
+    }
+
+    fn ended_well(&mut self, again: Time) {
+        (self.running, self.failures, self.held) = (false, 0, None);
+        self.asked(again);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Doing {
+    News(u8, u16),
+    Operator(u8),
+    Next,
+    End(u8, bool, Option<u32>),
+    Forget(u8),
+    Pass(u16),
+}
+
+fn doing() -> impl Strategy<Value = Doing> {
+    prop_oneof![
+        4 => (0_u8..4, 0_u16..9_000).prop_map(|(pool, window)| Doing::News(pool, window)),
+        1 => (0_u8..4).prop_map(Doing::Operator),
+        6 => Just(Doing::Next),
+        4 => (0_u8..4, any::<bool>(), prop::option::of(0_u32..600_000))
+            .prop_map(|(pool, well, told)| Doing::End(pool, well, told)),
+        1 => (0_u8..4).prop_map(Doing::Forget),
+        4 => (0_u16..9_000).prop_map(Doing::Pass),
+    ]
+}
+
+fn name(pool: usize) -> PoolName {
+    PoolName::new(format!("pool-{pool}"))
+}
+
+fn take(wake: &mut Wake, known: &mut [Known; 4], now: Time) -> Result<(), TestCaseError> {
+    let due = wake.next_at();
+    let next = wake.next(now);
+    prop_assert_eq!(next.is_some(), due.is_some_and(|due| due <= now));
+    let owed = |k: &Known| k.span().is_some_and(|(_, latest)| latest <= now);
+    let Some(pool) = next else {
+        prop_assert!(!known.iter().any(owed), "a turn that is owed at {now} is not given");
+        return Ok(());
+    };
+    let pool: usize = pool.as_str()[5..].parse().unwrap();
+    let Some((earliest, latest)) = known[pool].span() else {
+        return Err(TestCaseError::fail("nobody asked, or its turn still runs"));
+    };
+    prop_assert!(earliest <= now, "a turn before its window was over");
+    let operator = known[pool].operator;
+    prop_assert!(operator || !known.iter().any(|k| k.operator && owed(k)), "an operator first");
+    let longer =
+        |k: &Known| k.operator == operator && k.span().is_some_and(|(_, due)| due < earliest);
+    prop_assert!(!known.iter().any(longer), "{latest}: another one was due longer");
+    (known[pool].due, known[pool].operator, known[pool].running) = (None, false, true);
+    Ok(())
+}
+
+proptest! {
+    /// Whatever comes in whatever order: no pool runs twice at a time, none runs before it is due or while another was due
+    /// longer, an operator waits for nobody, and each ask makes a turn as soon as it is due.
+    #[test]
+    fn no_ask_is_lost_and_no_pool_runs_twice(steps in prop::collection::vec(doing(), 0..300)) {
+        let (mut wake, mut now) = (wake(), at(0));
+        let mut known = [Known::default(); 4];
+        for step in steps {
+            match step {
+                Doing::News(pool, window) => {
+                    let window = Span::from_millis(window.into());
+                    wake.ask(&name(pool.into()), Why::News(window), now);
+                    known[usize::from(pool)].asked(now.plus(window));
+                }
+                Doing::Operator(pool) => {
+                    wake.ask(&name(pool.into()), Why::Operator, now);
+                    let known = &mut known[usize::from(pool)];
+                    known.operator = true;
+                    known.asked(now);
+                }
+                Doing::Next => take(&mut wake, &mut known, now)?,
+                Doing::End(pool, well, told) if known[usize::from(pool)].running => {
+                    let (name, known) = (name(pool.into()), &mut known[usize::from(pool)]);
+                    let told = told.map(|ms| now.plus(Span::from_millis(ms.into())));
+                    if well {
+                        let again = told.unwrap_or(now.plus(LONGEST_BACK_OFF));
+                        wake.done(&name, again);
+                        known.ended_well(again);
+                    } else {
+                        wake.failed(&name, now, told);
+                        known.failed(now, told);
+                    }
+                }
+                // A pool that nobody asks for again stays away, whatever its last turn says when it ends.
+                Doing::Forget(pool) if !known[usize::from(pool)].running => {
+                    wake.forget(&name(pool.into()));
+                    known[usize::from(pool)] = Known::default();
+                }
+                Doing::End(..) | Doing::Forget(_) => {}
+                Doing::Pass(ms) => now = now.plus(Span::from_millis(ms.into())),
+            }
+        }
+        for (pool, known) in known.iter_mut().enumerate().filter(|(_, k)| k.running) {
+            wake.done(&name(pool), now);
+            known.ended_well(now);
+        }
+        now = now.plus(Span::minutes(15));
+        while known.iter().any(|k| k.due.is_some()) {
+            take(&mut wake, &mut known, now)?;
+        }
+        prop_assert_eq!(wake.next(now), None, "no turn that nobody asked for");
+    }
+}

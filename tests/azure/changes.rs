@@ -1,0 +1,302 @@
+//! Changes: exactly what is sent, and what each answer becomes.
+
+use poolkeeper::act::{Answer, ChangeCloud, Poll};
+use poolkeeper::model::ids::{Etag, Revision};
+use poolkeeper::model::inventory::ModelFields;
+use poolkeeper::model::journal::Refusal;
+use poolkeeper::model::machine::Protection;
+use poolkeeper::model::time::Span;
+use serde_json::{Value, json};
+
+use crate::kit::{Kit, SET, START, Sheet, expect, kit, set, set_id, target, usual};
+use crate::server::{Heard, Says};
+
+/// The answer to a write of the second pattern.
+fn accepted(heard: &Heard) -> Says {
+    let host = heard.header("host").unwrap();
+    let at =
+        |tail: &str| format!("http://{host}/subscriptions/sub/operations/o?p=1{tail}&s=SIGNATURE");
+    Says::status(202, "")
+        .with("Azure-AsyncOperation", &at(""))
+        .with("Location", &at("&monitor=true"))
+}
+
+fn writes(heard: &Heard) -> Says {
+    if heard.verb == "GET" { usual(heard) } else { accepted(heard) }
+}
+
+async fn revision(kit: &Kit) -> Revision {
+    kit.look().await.unwrap().set.revision
+}
+
+fn last(kit: &Kit) -> Heard {
+    kit.server.heard().pop().unwrap()
+}
+
+fn refusal(answer: &Answer) -> (Refusal, Option<String>) {
+    let Answer::Refused(no) = answer else { panic!("{answer:?}") };
+    (no.refusal, no.code.as_deref().map(str::to_owned))
+}
+
+#[tokio::test]
+async fn a_raise_writes_the_number_and_nothing_else() {
+    let kit = kit(writes).await;
+    let revision = revision(&kit).await;
+    let answer =
+        kit.azure.raise(&Sheet::new().order(), 2, 5, &expect(&revision, Some("\"7\""))).await;
+    assert!(matches!(answer, Answer::Accepted(Some(_))), "{answer:?}");
+    let sent = last(&kit);
+    assert_eq!(
+        (sent.verb.as_str(), sent.target),
+        ("PATCH", format!("{SET}?api-version=2024-07-01"))
+    );
+    assert_eq!(serde_json::from_str::<Value>(&sent.body).unwrap(), json!({"sku": {"capacity": 5}}));
+    assert!(sent.headers.contains(&("if-match".into(), "\"7\"".into())));
+    assert!(sent.headers.contains(&("content-type".into(), "application/json".into())));
+    assert_eq!(kit.server.count("GET", "userData"), 1, "the version is checked by ARM, not by us");
+}
+
+#[tokio::test]
+async fn without_a_version_the_set_is_read_right_before() {
+    let kit = kit(writes).await;
+    let now = revision(&kit).await;
+    let sheet = Sheet::new();
+    let answer = kit.azure.raise(&sheet.order(), 2, 5, &expect(&now, None)).await;
+    assert!(matches!(answer, Answer::Accepted(Some(_))));
+    assert!(last(&kit).header("if-match").is_none());
+    // Somebody wrote another number, or another model.
+    let changed = Some("ChangedSinceRead".to_owned());
+    let answer = kit.azure.raise(&sheet.order(), 3, 5, &expect(&now, None)).await;
+    assert_eq!(refusal(&answer), (Refusal::Conflict, changed.clone()));
+    let other = expect(&Revision::new("v1:a.b"), None);
+    let answer = kit.azure.raise(&sheet.order(), 2, 5, &other).await;
+    assert_eq!(refusal(&answer), (Refusal::Conflict, changed.clone()));
+    let answer = kit.azure.update_model(&sheet.order(), &ModelFields::default(), &other).await;
+    assert_eq!(refusal(&answer), (Refusal::Conflict, changed));
+    assert_eq!(kit.server.count("PATCH", ""), 1);
+    kit.hand.turn(Span::seconds(61));
+    assert_eq!(kit.azure.raise(&sheet.order(), 2, 5, &expect(&now, None)).await, Answer::NotSent);
+    assert_eq!(kit.server.count("PATCH", ""), 1);
+}
+
+#[tokio::test]
+async fn a_set_that_cannot_be_read_is_not_written() {
+    for (says, expected) in [
+        (Says::fault(429, "SubscriptionRequestsThrottled", "m"), Some(Refusal::Throttled)),
+        (Says::fault(403, "AuthorizationFailed", "m"), Some(Refusal::Forbidden)),
+        (Says::fault(500, "InternalServerError", "m"), None),
+        (Says::Nothing, None),
+    ] {
+        let kit = kit(move |_| says.clone()).await;
+        let answer =
+            kit.azure.raise(&Sheet::new().order(), 2, 5, &expect(&Revision::new("r"), None)).await;
+        match expected {
+            Some(expected) => assert_eq!(refusal(&answer).0, expected),
+            None => assert_eq!(answer, Answer::NotSent),
+        }
+        assert_eq!(kit.server.count("PATCH", ""), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_names_each_machine_once_and_never_all() {
+    let kit = kit(writes).await;
+    revision(&kit).await;
+    let sheet = Sheet::new();
+    let batch = [target("10"), target("3"), target("10")];
+    assert!(matches!(
+        kit.azure.delete(&sheet.order(), &batch, false).await,
+        Answer::Accepted(Some(_))
+    ));
+    let sent = last(&kit);
+    assert_eq!(
+        (sent.verb.as_str(), sent.target.as_str()),
+        ("POST", &*format!("{SET}/delete?api-version=2024-07-01"))
+    );
+    assert_eq!(sent.json(), json!({"instanceIds": ["10", "3"]}));
+    let _ = kit.azure.delete(&sheet.order(), &batch, true).await;
+    assert!(last(&kit).target.ends_with("/delete?api-version=2024-07-01&forceDeletion=true"));
+    let before = kit.server.heard().len();
+    assert_eq!(kit.azure.delete(&sheet.order(), &[], false).await, Answer::Done);
+    for strange in ["*", "", "0/../1", "web_1"] {
+        let batch = [target("1"), target(strange)];
+        let answer = kit.azure.delete(&sheet.order(), &batch, false).await;
+        assert_eq!(
+            refusal(&answer),
+            (Refusal::Invalid, Some("InvalidInstanceId".into())),
+            "{strange}"
+        );
+    }
+    assert_eq!(kit.server.heard().len(), before);
+}
+
+#[tokio::test]
+async fn even_a_set_that_was_never_seen_is_never_asked_for_all() {
+    let kit = kit(writes).await;
+    let answer = kit.azure.delete(&Sheet::new().order(), &[target("*")], true).await;
+    assert_eq!(refusal(&answer).0, Refusal::Invalid);
+    assert!(kit.server.heard().is_empty());
+}
+
+#[tokio::test]
+async fn each_action_has_its_own_door() {
+    let kit = kit(writes).await;
+    revision(&kit).await;
+    let (sheet, one) = (Sheet::new(), [target("1")]);
+    let order = sheet.order();
+    let _ = kit.azure.reimage(&order, &one, &Revision::new("r")).await;
+    assert!(last(&kit).is("POST", &format!("{SET}/manualupgrade?")));
+    let _ = kit.azure.restore(&order, &one).await;
+    assert!(last(&kit).is("POST", &format!("{SET}/start?")));
+    let _ = kit.azure.deallocate(&order, &one).await;
+    assert!(last(&kit).is("POST", &format!("{SET}/deallocate?")));
+    assert_eq!(last(&kit).json(), json!({"instanceIds": ["1"]}));
+    let _ = kit.azure.protect(&order, &one[0], Protection::ScaleIn).await;
+    assert!(last(&kit).is("PUT", &format!("{SET}/virtualMachines/1?")));
+    let policy = json!({"protectFromScaleIn": true, "protectFromScaleSetActions": false});
+    let only = json!({"location": "westeurope", "properties": {"protectionPolicy": policy}});
+    assert_eq!(last(&kit).json(), only);
+    let verbs: Vec<String> = kit.server.heard().into_iter().map(|heard| heard.verb).collect();
+    assert!(!verbs.contains(&"DELETE".to_owned()), "nothing here deletes a resource");
+}
+
+#[tokio::test]
+async fn a_model_write_carries_only_what_the_pool_owns() {
+    let kit = kit(writes).await;
+    let revision = revision(&kit).await;
+    let write = async |fields: ModelFields| {
+        let expect = expect(&revision, Some("\"7\""));
+        let answer = kit.azure.update_model(&Sheet::new().order(), &fields, &expect).await;
+        assert!(matches!(answer, Answer::Accepted(Some(_))), "{answer:?}");
+        last(&kit).json()
+    };
+    let image = |text: &str| ModelFields { image: Some(text.into()), ..ModelFields::default() };
+    let reference = |image: Value| json!({"properties": {"virtualMachineProfile": {"storageProfile": {"imageReference": image}}}});
+    let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/G/images/I/versions/1.2.3";
+    assert_eq!(write(image(id)).await, reference(json!({"id": id})));
+    let urn = json!({"publisher": "p", "offer": "o", "sku": "s", "version": "2.0"});
+    assert_eq!(write(image("p:o:s:2.0")).await, reference(urn));
+    let shared = "/SharedGalleries/u/Images/I/Versions/1.0.0";
+    assert_eq!(write(image(shared)).await, reference(json!({"sharedGalleryImageId": shared})));
+    let community = "/CommunityGalleries/u/Images/I/Versions/1.0.0";
+    assert_eq!(
+        write(image(community)).await,
+        reference(json!({"communityGalleryImageId": community}))
+    );
+    let size = ModelFields { vm_size: Some("Standard_D4s_v3".into()), ..ModelFields::default() };
+    assert_eq!(write(size).await, json!({"sku": {"name": "Standard_D4s_v3"}}), "and no capacity");
+    let tags = [("Team".into(), "other".into()), ("new".into(), "x".into())].into();
+    let tagged = write(ModelFields { tags, ..ModelFields::default() }).await;
+    assert_eq!(tagged, json!({"tags": {"Team": "other", "new": "x"}}));
+    let tags = [("new".into(), "x".into())].into();
+    let tagged = write(ModelFields { tags, ..ModelFields::default() }).await;
+    assert_eq!(tagged, json!({"tags": {"team": "web", "new": "x"}}), "the others' tags go along");
+
+    let before = kit.server.heard().len();
+    for strange in ["", "ubuntu", "a:b:c", "a:b:c:d:e", "a:b:c:d e", "https://x/y"] {
+        let expect = expect(&revision, Some("\"7\""));
+        let answer = kit.azure.update_model(&Sheet::new().order(), &image(strange), &expect).await;
+        assert_eq!(refusal(&answer).0, Refusal::Invalid, "{strange}");
+    }
+    assert_eq!(kit.server.heard().len(), before);
+}
+
+#[tokio::test]
+async fn what_is_read_back_is_what_was_written() {
+    // The cloud gives ids back in a case of its own.
+    let wanted = "/subscriptions/S/resourceGroups/rg/providers/Microsoft.Compute/galleries/G/images/I/versions/1.2.3";
+    let mut shown = set();
+    shown["properties"]["virtualMachineProfile"]["storageProfile"]["imageReference"] =
+        json!({"id": wanted.replace("resourceGroups/rg", "resourceGroups/RG")});
+    let kit = kit(move |heard| match heard.target.contains("userData") {
+        true => Says::json(&shown),
+        false => usual(heard),
+    });
+    let model = kit.await.look().await.unwrap().set.model.unwrap();
+    let fields = ModelFields { image: Some(wanted.into()), ..ModelFields::default() };
+    assert!(model.carries(&fields));
+}
+
+#[tokio::test]
+async fn an_accepted_write_is_asked_about_at_its_own_address() {
+    let kit = kit(|heard| match () {
+        () if heard.verb == "POST" => accepted(heard),
+        () if heard.target.contains("operations") => {
+            Says::status(200, r#"{"status":"InProgress","name":"o"}"#).with("Retry-After", "10")
+        }
+        () => usual(heard),
+    })
+    .await;
+    let Answer::Accepted(Some(operation)) =
+        kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await
+    else {
+        panic!()
+    };
+    let poll = kit.azure.poll(&set_id(), &operation).await;
+    assert_eq!(poll, Poll::Running { retry_at: Some(START.plus(Span::seconds(10))) });
+    assert_eq!(last(&kit).target, "/subscriptions/sub/operations/o?p=1&s=SIGNATURE");
+    assert_eq!(
+        kit.azure.poll(&set_id(), &poolkeeper::model::journal::Operation::new("x")).await,
+        Poll::Lost
+    );
+}
+
+#[tokio::test]
+async fn an_operation_that_failed_names_the_zone_of_the_machine_it_names() {
+    let status = json!({"status": "Failed", "error":
+        {"code": "ZonalAllocationFailed", "message": "no room", "target": "1"}});
+    let kit = kit(move |heard| match () {
+        () if heard.verb == "POST" => accepted(heard),
+        () if heard.target.contains("operations") => Says::json(&status),
+        () => usual(heard),
+    })
+    .await;
+    revision(&kit).await;
+    let Answer::Accepted(Some(operation)) =
+        kit.azure.restore(&Sheet::new().order(), &[target("1")]).await
+    else {
+        panic!()
+    };
+    let Poll::Failed(no) = kit.azure.poll(&set_id(), &operation).await else { panic!() };
+    assert_eq!((no.refusal, no.zone.unwrap().as_str()), (Refusal::NoCapacity, "2"));
+}
+
+#[tokio::test]
+async fn refusals_keep_their_meaning_through_the_door() {
+    let stale =
+        "The provided instanceId 857 is not an active Virtual Machine Scale Set VM instanceId.";
+    let stale =
+        json!({"error": {"code": "InvalidParameter", "target": "instanceIds", "message": stale}})
+            .to_string();
+    for (says, expected) in [
+        (Says::status(400, &stale), Refusal::Gone),
+        (
+            Says::fault(
+                412,
+                "PreconditionFailed",
+                "Etag provided in if-match header \"7\" does not match etag \"8\" of resource.",
+            ),
+            Refusal::Conflict,
+        ),
+        (Says::fault(409, "ScopeLocked", "locked"), Refusal::Forbidden),
+        // The set, not the machines: nothing is said about them.
+        (
+            Says::fault(404, "ResourceNotFound", "The Resource was not found.")
+                .with("x-ms-failure-cause", "gateway"),
+            Refusal::Conflict,
+        ),
+        (Says::status(404, "").with("x-ms-request-id", "r"), Refusal::Conflict),
+        (
+            Says::fault(404, "NotFound", "The entity was not found in this Azure location."),
+            Refusal::Gone,
+        ),
+        (Says::status(404, "<html>"), Refusal::Unclear),
+    ] {
+        let shown = format!("{says:?}");
+        let kit = kit(move |_| says.clone()).await;
+        let answer = kit.azure.delete(&Sheet::new().order(), &[target("857")], false).await;
+        assert_eq!(refusal(&answer).0, expected, "{shown}");
+        assert_eq!(kit.server.heard().len(), 1, "{shown}");
+    }
+    assert_eq!(Etag::new("\"7\"").as_str(), "\"7\"");
+}

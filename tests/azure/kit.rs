@@ -1,0 +1,228 @@
+//! What the tests share: a clock that stands, tokens that can be refused, a small set and its machines.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use azure_core::credentials::Secret;
+use poolkeeper::act::Order;
+use poolkeeper::adapters::azure::auth::{AuthFailed, Token, TokenSource};
+use poolkeeper::adapters::azure::cloud::{Cloud, Origin};
+use poolkeeper::adapters::azure::throttle::{Asked, Learn, ThrottleHint};
+use poolkeeper::adapters::azure::{Azure, Net, Proxy};
+use poolkeeper::ambient::Clock;
+use poolkeeper::model::action::{Because, Expect, Target};
+use poolkeeper::model::ids::{EntryId, Etag, InstanceId, PoolName, Revision, ScaleSetId, VmId};
+use poolkeeper::model::inventory::Inventory;
+use poolkeeper::model::time::{Span, Time};
+use poolkeeper::observe::{ReadCloud, ReadFailed};
+use serde_json::{Value, json};
+
+use crate::server::{Heard, Says, Server};
+
+pub const SET: &str =
+    "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+pub const SECRET: &str = "eyJ-the-secret-of-a-token";
+
+/// 2026-03-01T12:00:00Z
+pub const START: Time = Time::from_millis(1_772_366_400_000);
+
+#[derive(Debug)]
+pub struct Hand(AtomicI64);
+
+impl Hand {
+    pub fn turn(&self, span: Span) {
+        self.0.fetch_add(span.millis(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hand {
+    fn now(&self) -> Time {
+        Time::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Gives out tokens that are numbered; a refused one is followed by the next, unless there is but one.
+#[derive(Debug, Default)]
+pub struct Purse {
+    /// Whom its tokens are for: the ARM of the adapter that was made last.
+    pub origin: Mutex<Option<Origin>>,
+    pub refused: Mutex<Vec<Token>>,
+    pub only_one: bool,
+    pub empty: Option<AuthFailed>,
+}
+
+#[async_trait]
+impl TokenSource for Purse {
+    async fn token(&self) -> Result<Token, AuthFailed> {
+        if let Some(why) = &self.empty {
+            return Err(why.clone());
+        }
+        let used = if self.only_one { 0 } else { self.refused.lock().unwrap().len() };
+        let secret = Secret::new(format!("{SECRET}-{used}"));
+        let origin = self.origin.lock().unwrap().clone().unwrap();
+        Ok(Token::new(secret, START.plus(Span::hours(1)), origin))
+    }
+
+    fn refused(&self, token: &Token) {
+        self.refused.lock().unwrap().push(token.clone());
+    }
+}
+
+/// Remembers what was told of throttling, and admits unless it is shut.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    pub told: Mutex<Vec<(&'static str, u32, ThrottleHint)>>,
+    pub shut: bool,
+}
+
+#[async_trait]
+impl Learn for Ledger {
+    async fn admit(&self, _asked: &Asked<'_>) -> bool {
+        !self.shut
+    }
+
+    fn told(&self, asked: &Asked<'_>, hint: &ThrottleHint) {
+        self.told.lock().unwrap().push((asked.class.name(), asked.machines, hint.clone()));
+    }
+}
+
+/// An adapter, and what it stands on.
+pub struct Kit {
+    pub azure: Azure,
+    pub server: Server,
+    pub hand: Arc<Hand>,
+    pub purse: Arc<Purse>,
+    pub ledger: Arc<Ledger>,
+}
+
+pub async fn kit(says: impl Fn(&Heard) -> Says + Send + Sync + 'static) -> Kit {
+    kit_of(Purse::default(), Ledger::default(), Duration::from_secs(5), says).await
+}
+
+pub async fn kit_of(
+    purse: Purse,
+    ledger: Ledger,
+    patience: Duration,
+    says: impl Fn(&Heard) -> Says + Send + Sync + 'static,
+) -> Kit {
+    let server = Server::start(says).await;
+    let (purse, ledger) = (Arc::new(purse), Arc::new(ledger));
+    let hand = Arc::new(Hand(AtomicI64::new(START.millis())));
+    let azure = adapter(&server.base, patience, &purse, &ledger, &hand);
+    Kit { azure, server, hand, purse, ledger }
+}
+
+pub fn adapter(
+    base: &str,
+    patience: Duration,
+    purse: &Arc<Purse>,
+    ledger: &Arc<Ledger>,
+    hand: &Arc<Hand>,
+) -> Azure {
+    let cloud = Cloud::custom("https://login.example/", base, Some("https://arm.example")).unwrap();
+    *purse.origin.lock().unwrap() = Some(cloud.origin());
+    let net = Net { proxy: Proxy::None, answer_within: patience, ..Net::default() };
+    let (tokens, learn, clock) = (Arc::clone(purse), Arc::clone(ledger), Arc::clone(hand));
+    Azure::new(cloud, net.http().unwrap(), tokens, learn, clock)
+}
+
+impl Kit {
+    pub async fn look(&self) -> Result<Inventory, ReadFailed> {
+        self.azure.list(&set_id()).await
+    }
+}
+
+pub fn set_id() -> ScaleSetId {
+    ScaleSetId::new(SET)
+}
+
+/// A set with nothing of the cloud's own switched on.
+pub fn set() -> Value {
+    json!({
+        "id": SET, "name": "web", "location": "westeurope",
+        "sku": {"name": "Standard_D2s_v3", "tier": "Standard", "capacity": 2},
+        "zones": ["1", "2"],
+        "tags": {"team": "web"},
+        "etag": "\"7\"",
+        "properties": {
+            "provisioningState": "Succeeded",
+            "orchestrationMode": "Uniform",
+            "overprovision": false,
+            "upgradePolicy": {"mode": "Manual"},
+            "virtualMachineProfile": {"storageProfile": {"imageReference":
+                {"publisher": "p", "offer": "o", "sku": "s", "version": "1.0"}}}
+        }
+    })
+}
+
+pub fn machine(n: u32) -> Value {
+    json!({
+        "name": format!("web_{n}"),
+        "id": format!("{SET}/virtualMachines/{n}"),
+        "type": "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
+        "instanceId": n.to_string(),
+        "sku": {"name": "Standard_D2s_v3", "tier": "Standard"},
+        "zones": [(n % 2 + 1).to_string()],
+        "properties": {
+            "vmId": format!("0000-{n}"),
+            "timeCreated": "2026-03-01T11:00:00.1234567+00:00",
+            "latestModelApplied": true,
+            "provisioningState": "Succeeded",
+            "storageProfile": {"imageReference":
+                {"publisher": "p", "offer": "o", "sku": "s", "version": "1.0", "exactVersion": "1.0"}},
+            "instanceView": {
+                "statuses": [
+                    {"code": "ProvisioningState/succeeded", "level": "Info", "time": "2026-03-01T11:01:00+00:00"},
+                    {"code": "PowerState/running", "level": "Info"}],
+                "vmHealth": {"status": {"code": "HealthState/healthy", "time": "2026-03-01T11:02:00+00:00"}}
+            }
+        },
+        "etag": "\"1\""
+    })
+}
+
+/// The usual answers: the set, its machines on one page, no autoscale.
+pub fn usual(heard: &Heard) -> Says {
+    if heard.target.contains("/autoscalesettings") {
+        Says::json(&json!({"value": []}))
+    } else if heard.is("GET", "/virtualMachines?") {
+        Says::json(&json!({"value": [machine(0), machine(1)]}))
+    } else {
+        Says::json(&set())
+    }
+}
+
+pub fn target(id: &str) -> Target {
+    let vm = Some(VmId::new(format!("0000-{id}")));
+    Target { id: InstanceId::new(id), vm, created: START, because: Because::Outdated }
+}
+
+pub fn expect(revision: &Revision, etag: Option<&str>) -> Expect {
+    Expect {
+        etag: etag.map(Etag::new),
+        capacity: 2,
+        revision: revision.clone(),
+        before: START.plus(Span::seconds(60)),
+    }
+}
+
+/// Whatever an order is made of.
+pub struct Sheet {
+    pool: PoolName,
+    set: ScaleSetId,
+    entry: EntryId,
+}
+
+impl Sheet {
+    pub fn new() -> Self {
+        let (pool, entry) = (PoolName::new("web"), EntryId::new("e1"));
+        Self { pool, set: set_id(), entry }
+    }
+
+    pub fn order(&self) -> Order<'_> {
+        let before = START.plus(Span::seconds(60));
+        Order { pool: &self.pool, set: &self.set, entry: &self.entry, before }
+    }
+}

@@ -1,0 +1,19 @@
+//! The Azure adapter against what ARM really says: official examples, recorded shapes, and a server that misbehaves.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
+mod changes;
+mod emulated;
+mod examples;
+mod facts;
+mod kit;
+mod leaks;
+mod looks;
+mod random;
+mod roads;
+mod server;

@@ -1,0 +1,186 @@
+//! The road: tokens that are refused, origins that are foreign, answers that never come.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use poolkeeper::act::{Answer, ChangeCloud, Poll};
+use poolkeeper::adapters::azure::auth::{AuthFailed, Tried, Way, Why};
+use poolkeeper::model::journal::{Operation, Refusal};
+use poolkeeper::model::time::Span;
+use poolkeeper::observe::ReadCloud;
+use serde_json::json;
+
+use crate::kit::{
+    Ledger, Purse, SECRET, SET, Sheet, adapter, kit, kit_of, machine, set_id, target, usual,
+};
+use crate::server::{Heard, Says, Server};
+
+/// Refuses the first token wherever it comes.
+fn old_token_refused(heard: &Heard) -> Option<Says> {
+    let first = format!("Bearer {SECRET}-0");
+    let expired = Says::fault(401, "ExpiredAuthenticationToken", "The access token expiry …");
+    (heard.header("authorization") == Some(&first)).then_some(expired)
+}
+
+#[tokio::test]
+async fn a_refused_token_is_dropped_and_the_request_sent_once_more() {
+    let kit = kit(|heard| old_token_refused(heard).unwrap_or_else(|| usual(heard))).await;
+    kit.look().await.unwrap();
+    assert_eq!(kit.purse.refused.lock().unwrap().len(), 1);
+    assert_eq!(kit.server.count("GET", "userData"), 2);
+    assert_eq!(kit.server.heard().len(), 4, "only the first was sent twice");
+}
+
+#[tokio::test]
+async fn also_a_write_since_it_never_got_in() {
+    let kit = kit(|heard| old_token_refused(heard).unwrap_or(Says::status(202, ""))).await;
+    let sheet = Sheet::new();
+    let answer = kit.azure.delete(&sheet.order(), &[target("3")], false).await;
+    assert_eq!(answer, Answer::Accepted(None));
+    assert_eq!(kit.server.count("POST", "/delete"), 2);
+}
+
+#[tokio::test]
+async fn it_is_sent_twice_at_most_and_never_again_with_the_same_token() {
+    let refuse =
+        |_: &Heard| Says::fault(401, "InvalidAuthenticationToken", "The access token is invalid.");
+    for (only_one, sent) in [(true, 1), (false, 2)] {
+        let purse = Purse { only_one, ..Purse::default() };
+        let kit = kit_of(purse, Ledger::default(), Duration::from_secs(5), refuse).await;
+        assert_eq!(kit.look().await.unwrap_err().refusal, Refusal::Forbidden);
+        assert_eq!(kit.server.heard().len(), sent);
+    }
+}
+
+#[tokio::test]
+async fn without_a_token_nothing_is_sent() {
+    for (why, refusal, answer) in [
+        (
+            Why::Refused { status: 401, number: Some(7_000_215), code: None },
+            Refusal::Forbidden,
+            "refused",
+        ),
+        (Why::Late(10), Refusal::Unclear, "not sent"),
+    ] {
+        let failed = AuthFailed { tried: vec![Tried { way: Way::ClientSecret, why }] };
+        let purse = Purse { empty: Some(failed), ..Purse::default() };
+        let kit = kit_of(purse, Ledger::default(), Duration::from_secs(5), usual).await;
+        let failed = kit.look().await.unwrap_err();
+        assert_eq!(failed.refusal, refusal);
+        assert!(failed.say.contains("no token"), "{failed}");
+        let said = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
+        match answer {
+            "refused" => {
+                assert!(matches!(said, Answer::Refused(no) if no.refusal == Refusal::Forbidden));
+            }
+            _ => assert_eq!(said, Answer::NotSent),
+        }
+        assert!(kit.server.heard().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn no_token_goes_to_another_origin() {
+    let stranger =
+        Server::start(|_| Says::json(&json!({"value": [], "status": "Succeeded"}))).await;
+    let next = format!("{}/next?x=1", stranger.base);
+    let link = next.clone();
+    let kit = kit(move |heard| match heard.is("GET", "/virtualMachines?") {
+        true => Says::json(&json!({"value": [machine(0)], "nextLink": link})),
+        false => usual(heard),
+    })
+    .await;
+    let seen = kit.look().await.unwrap();
+    assert!(
+        !seen.set.complete && seen.gaps[0].why.contains("not of this cloud"),
+        "{:?}",
+        seen.gaps
+    );
+    let operation = Operation::new(format!("async {next}"));
+    assert_eq!(kit.azure.poll(&set_id(), &operation).await, Poll::Lost);
+    assert!(stranger.heard().is_empty());
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let stranger = Server::start(usual).await;
+    let to = format!("{}{SET}", stranger.base);
+    let kit = kit(move |_| Says::status(307, "").with("location", &to)).await;
+    assert_eq!(kit.look().await.unwrap_err().refusal, Refusal::Unclear);
+    assert!(stranger.heard().is_empty());
+}
+
+#[tokio::test]
+async fn a_write_is_sent_once_whatever_becomes_of_it() {
+    let patience = Duration::from_millis(150);
+    for says in [Says::Nothing, Says::Stall("{".into()), Says::Half("{}".into())] {
+        let said = says.clone();
+        let kit =
+            kit_of(Purse::default(), Ledger::default(), patience, move |_| said.clone()).await;
+        let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
+        assert_eq!(answer, Answer::Lost, "{says:?}");
+        assert_eq!(kit.server.heard().len(), 1, "{says:?}");
+    }
+    for status in [408, 500, 502, 503, 504] {
+        let kit = kit(move |_| Says::fault(status, "ServerTimeout", "m")).await;
+        let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
+        assert!(matches!(answer, Answer::Refused(no) if no.refusal == Refusal::Unclear));
+        assert_eq!(kit.server.heard().len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn what_could_not_be_connected_was_not_sent() {
+    let kit = kit(usual).await;
+    let nobody = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        format!("http://{}", listener.local_addr().unwrap())
+    };
+    let azure = adapter(&nobody, Duration::from_secs(5), &kit.purse, &kit.ledger, &kit.hand);
+    let answer = azure.delete(&Sheet::new().order(), &[target("1")], false).await;
+    assert_eq!(answer, Answer::NotSent);
+    let failed = azure.list(&set_id()).await.unwrap_err();
+    assert!(failed.say.contains("no connection"), "{failed}");
+}
+
+#[tokio::test]
+async fn nothing_leaves_too_late_or_unadmitted() {
+    let late = kit(usual).await;
+    late.hand.turn(Span::seconds(61));
+    let sheet = Sheet::new();
+    assert_eq!(late.azure.delete(&sheet.order(), &[target("1")], false).await, Answer::NotSent);
+    let ledger = Ledger { shut: true, ..Ledger::default() };
+    let shut = kit_of(Purse::default(), ledger, Duration::from_secs(5), usual).await;
+    assert_eq!(shut.azure.delete(&sheet.order(), &[target("1")], false).await, Answer::NotSent);
+    assert!(late.server.heard().is_empty() && shut.server.heard().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_told_of_throttling_reaches_whoever_paces() {
+    let n = Arc::new(AtomicUsize::new(0));
+    let kit = kit(move |_| match n.fetch_add(1, Ordering::SeqCst) {
+        0 => Says::status(202, "")
+            .with(
+                "x-ms-ratelimit-remaining-resource",
+                "Microsoft.Compute/A;5,Microsoft.Compute/B;7",
+            )
+            .with("x-ms-ratelimit-remaining-resource", "Microsoft.Compute/C;9")
+            .with("x-ms-ratelimit-remaining-subscription-writes", "199")
+            .with("x-ms-request-charge", "2"),
+        _ => Says::status(429, "").with("retry-after", "3"),
+    })
+    .await;
+    let sheet = Sheet::new();
+    for _ in 0..2 {
+        let _ = kit.azure.delete(&sheet.order(), &[target("1"), target("2")], false).await;
+    }
+    let told = kit.ledger.told.lock().unwrap();
+    let (class, machines, hint) = &told[0];
+    assert_eq!((*class, *machines, hint.charge), ("deleteMachines", 2, Some(2)));
+    let mut names: Vec<(&str, u32)> =
+        hint.remaining.iter().map(|(n, left)| (&**n, *left)).collect();
+    names.sort_unstable();
+    assert_eq!(names, [("A", 5), ("B", 7), ("C", 9), ("subscription-writes", 199)]);
+    assert!(told[1].2.refused && told[1].2.retry_after == Some(Span::seconds(3)));
+}

@@ -1,0 +1,18 @@
+//! The face of Azure, asked as its clients ask it: in the process, without a socket, with a clock that stands still.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests, and the helpers they share"
+)]
+
+mod chores;
+mod control;
+mod login;
+mod members;
+mod operations;
+mod refusals;
+mod served;
+mod sets;
+mod support;

@@ -1,0 +1,202 @@
+//! An emulator whose time moves only when told, and a client that sends one request at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use poolkeeper::ambient::Clock;
+use poolkeeper::emulator::{Emulator, Seed};
+use poolkeeper::model::time::Time;
+use serde_json::{Value, json};
+
+pub const START: i64 = 1_790_000_000_000;
+pub const SUB: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
+pub const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+pub const VERSION: &str = "api-version=2024-07-01";
+
+#[derive(Debug, Clone, Default)]
+pub struct Hands(Arc<AtomicI64>);
+
+impl Hands {
+    pub fn turn(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Hands {
+    fn now(&self) -> Time {
+        Time::from_millis(START + self.0.load(Ordering::Relaxed))
+    }
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub fn code(&self) -> String {
+        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn expect(self, status: u16) -> Self {
+        let text = String::from_utf8_lossy(&self.bytes).into_owned();
+        assert_eq!(self.status, status, "{text}");
+        self
+    }
+}
+
+/// A cloud, and whoever talks to it.
+#[derive(Debug)]
+pub struct Client {
+    pub emulator: Emulator,
+    pub hands: Hands,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Client {
+    pub fn new(seed: &Value) -> Self {
+        let seed: Seed = serde_json::from_value(seed.clone()).unwrap();
+        let hands = Hands::default();
+        let emulator = Emulator::new(&seed, 1.0, Arc::new(hands.clone())).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { emulator, hands, runtime }
+    }
+
+    /// Three VMs on the defaults.
+    pub fn web() -> Self {
+        Self::new(&json!({ "scaleSets": [{ "name": "web" }] }))
+    }
+
+    /// Nothing comes back where the connection would have ended.
+    pub fn try_send(&self, request: Request<Body>) -> Option<Answer> {
+        self.runtime.block_on(async {
+            let (parts, body) = self.emulator.answer(request, false).await.into_parts();
+            let bytes = to_bytes(body, usize::MAX).await.ok()?.to_vec();
+            Some(Answer { status: parts.status.as_u16(), headers: parts.headers, bytes })
+        })
+    }
+
+    pub fn request(
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Request<Body> {
+        let mut request =
+            Request::builder().method(method).uri(target).header("host", "localhost:1");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::from(body.to_owned())).unwrap()
+    }
+
+    /// With a token of nobody's, which is good enough unless the seed is strict.
+    pub fn ask(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let headers: Vec<_> =
+            [("authorization", "Bearer x")].into_iter().chain(headers.iter().copied()).collect();
+        let request = Self::request(method, target, &headers, &body);
+        self.try_send(request).expect("an answer")
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask("GET", &with_version(path), &[], &Value::Null)
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask("POST", &with_version(path), &[], body)
+    }
+
+    pub fn put(&self, path: &str, body: &Value) -> Answer {
+        self.ask("PUT", &with_version(path), &[], body)
+    }
+
+    pub fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.ask("PATCH", &with_version(path), &[], body)
+    }
+
+    pub fn delete(&self, path: &str) -> Answer {
+        self.ask("DELETE", &with_version(path), &[], &Value::Null)
+    }
+
+    /// An address that an answer gave.
+    pub fn follow(&self, address: &str) -> Answer {
+        let target = address.strip_prefix("http://localhost:1").expect("our own address");
+        self.ask("GET", target, &[], &Value::Null)
+    }
+
+    pub fn wait(&self, minutes: i64) {
+        self.hands.turn(minutes * 60_000);
+    }
+
+    /// The status document of a write, after everything has had time to end.
+    pub fn ended(&self, answer: &Answer) -> Value {
+        self.wait(60);
+        self.follow(answer.header("azure-asyncoperation").expect("an operation")).expect(200).json()
+    }
+
+    /// Ids of all pages.
+    pub fn ids(&self) -> Vec<String> {
+        self.items(&format!("{SET}/virtualMachines?{VERSION}"))
+            .iter()
+            .map(|vm| vm["instanceId"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    pub fn items(&self, target: &str) -> Vec<Value> {
+        let mut page = self.ask("GET", target, &[], &Value::Null).expect(200).json();
+        let mut all = Vec::new();
+        loop {
+            all.extend(page["value"].as_array().expect("a list").iter().cloned());
+            match page["nextLink"].as_str() {
+                Some(next) => page = self.follow(next).expect(200).json(),
+                None => return all,
+            }
+        }
+    }
+}
+
+fn with_version(path: &str) -> String {
+    format!("{path}{}{VERSION}", if path.contains('?') { "&" } else { "?" })
+}
+
+/// A scale set as a client would ask for one.
+pub fn wanted(capacity: u32) -> Value {
+    json!({
+        "location": "eastus2", "tags": { "team": "a" },
+        "sku": { "name": "Standard_D2s_v5", "tier": "Standard", "capacity": capacity },
+        "properties": {
+            "overprovision": false, "upgradePolicy": { "mode": "Manual" }, "singlePlacementGroup": false,
+            "virtualMachineProfile": {
+                "osProfile": { "computerNamePrefix": "vm", "adminUsername": "me", "adminPassword": "secret-one",
+                    "customData": "c2VjcmV0LXR3bw==" },
+                "storageProfile": { "imageReference": { "publisher": "p", "offer": "o", "sku": "s", "version": "1.0.0" },
+                    "osDisk": { "createOption": "FromImage", "osType": "Linux" } },
+                "networkProfile": { "networkInterfaceConfigurations": [{ "name": "nic",
+                    "properties": { "primary": true } }] },
+                "extensionProfile": { "extensions": [{ "name": "script", "properties": { "publisher": "x",
+                    "type": "y", "typeHandlerVersion": "1.0", "settings": { "a": 1 },
+                    "protectedSettings": { "key": "secret-three" } } }] },
+                "userData": "dXNlcg==",
+            },
+        },
+    })
+}

@@ -1,0 +1,254 @@
+//! What the gate promises, case by case.
+
+use poolkeeper::model::ids::ScaleSetId;
+use poolkeeper::model::time::{Span, Time};
+use poolkeeper::pace::{AGES_IN, Asked, Call, Gate, Grant, Operation, READ_PATIENCE, Ticket, Told};
+
+use crate::server::set;
+use crate::stage::at;
+
+pub fn ask(gate: &mut Gate, pool: usize, operation: Operation, before: Time, now: Time) -> Asked {
+    let set = set(pool);
+    gate.ask(&Call { set: &set, operation, machines: 1, before: Some(before) }, now)
+}
+
+const LATE: Time = Time::from_millis(i64::MAX);
+
+pub fn go(asked: Asked) -> Grant {
+    match asked {
+        Asked::Go(grant) => grant,
+        other => panic!("should go: {other:?}"),
+    }
+}
+
+/// It goes, and nobody tells how it ended.
+fn goes(asked: Asked) {
+    drop(go(asked));
+}
+
+pub fn waits(asked: &Asked) -> (Ticket, Time) {
+    match asked {
+        Asked::Wait(ticket, until) => (*ticket, *until),
+        other => panic!("should wait: {other:?}"),
+    }
+}
+
+/// Asks until it has to wait, and tells how often it went.
+fn use_up(gate: &mut Gate, pool: usize, operation: Operation, now: Time) -> (u32, Ticket) {
+    let mut went = 0;
+    loop {
+        match ask(gate, pool, operation, LATE, now) {
+            Asked::Go(grant) => gate.told(grant, &Told::default(), now),
+            asked => return (went, waits(&asked).0),
+        }
+        went += 1;
+    }
+}
+
+/// With a minute's worth of it to come back before it is believed to hold anything, it holds one token when it opens.
+const COSTLY: &str = "HighCostGetVMScaleSetSubscriptionMaximum";
+
+fn throttled(name: &str, seconds: i64) -> Told<'_> {
+    let mut told = Told { throttled: true, ..Told::default() };
+    told.remaining.push((name, 0));
+    told.retry_after = Some(Span::seconds(seconds));
+    told
+}
+
+#[test]
+fn a_set_is_listed_twenty_times_at_once_and_then_ten_times_a_minute() {
+    let mut gate = Gate::new();
+    goes(ask(&mut gate, 0, Operation::Raise, LATE, at(0)));
+    let (went, ticket) = use_up(&mut gate, 0, Operation::List, at(0));
+    assert_eq!(went, 20, "a third of what is documented is left to windows and to others");
+    assert_eq!(waits(&gate.look(ticket, at(0))).1, at(6_000));
+    let (view, _) = waits(&ask(&mut gate, 0, Operation::ReadView, LATE, at(1_000)));
+    assert!(matches!(ask(&mut gate, 1, Operation::List, LATE, at(1_000)), Asked::Go(_)), "another");
+    goes(gate.look(ticket, at(6_000)));
+    assert!(matches!(gate.look(view, at(6_001)), Asked::Wait(..)), "its view shares them");
+    goes(gate.look(view, at(12_000)));
+    let tally = gate.counts().of(Operation::List);
+    assert_eq!((tally.made, tally.waited, tally.waited_for), (22, 1, Span::seconds(6)));
+}
+
+#[test]
+fn a_refusal_shuts_a_limit_for_all_who_share_it_and_for_nobody_else() {
+    let mut gate = Gate::new();
+    let grant = go(ask(&mut gate, 0, Operation::List, LATE, at(0)));
+    gate.told(grant, &throttled(COSTLY, 30), at(1_000));
+    let (other, until) = waits(&ask(&mut gate, 1, Operation::NextPage, LATE, at(2_000)));
+    assert!(until <= at(31_000));
+    assert!(matches!(gate.look(other, at(30_999)), Asked::Wait(..)));
+    goes(ask(&mut gate, 1, Operation::ReadSet, LATE, at(2_000)));
+    goes(gate.look(other, at(31_000)));
+    assert_eq!(gate.counts().of(Operation::List).throttled, 1);
+
+    let grant = go(ask(&mut gate, 5, Operation::List, LATE, at(200_000)));
+    gate.told(grant, &throttled("HighCostGetVMScaleSetResource", 30), at(200_000));
+    waits(&ask(&mut gate, 5, Operation::ReadView, LATE, at(200_000)));
+    goes(ask(&mut gate, 6, Operation::List, LATE, at(200_000)));
+}
+
+#[test]
+fn a_refusal_that_names_nothing_shuts_this_kind_of_work_for_a_minute() {
+    let mut gate = Gate::new();
+    let grant = go(ask(&mut gate, 0, Operation::List, LATE, at(0)));
+    gate.told(grant, &Told { throttled: true, ..Told::default() }, at(0));
+    let (other, _) = waits(&ask(&mut gate, 1, Operation::List, LATE, at(0)));
+    goes(ask(&mut gate, 1, Operation::Poll, LATE, at(0)));
+    assert!(matches!(gate.look(other, at(59_999)), Asked::Wait(..)));
+    goes(gate.look(other, at(60_000)));
+    // The front door says that it was itself.
+    let grant = go(ask(&mut gate, 0, Operation::Poll, LATE, at(90_000)));
+    gate.told(grant, &throttled("subscription-reads", 5), at(90_000));
+    waits(&ask(&mut gate, 1, Operation::ReadSet, LATE, at(90_000)));
+    goes(ask(&mut gate, 1, Operation::Raise, LATE, at(90_000)));
+}
+
+#[test]
+fn what_cannot_leave_in_time_is_told_at_once_when_to_come_again() {
+    let mut gate = Gate::new();
+    let grant = go(ask(&mut gate, 0, Operation::Raise, LATE, at(0)));
+    gate.told(grant, &throttled("UpdateVMScaleSetResource", 90), at(0));
+    let Asked::NotNow(why) = ask(&mut gate, 0, Operation::Raise, at(60_000), at(0)) else {
+        panic!("it cannot leave within its minute")
+    };
+    assert_eq!(why.retry_at, at(90_000));
+    // A read says of itself how long it is worth waiting for.
+    let grant = go(ask(&mut gate, 0, Operation::List, LATE, at(0)));
+    gate.told(grant, &throttled("HighCostGetVMScaleSetResource", 21), at(0));
+    let set = set(0);
+    let read = Call { set: &set, operation: Operation::List, machines: 0, before: None };
+    assert!(matches!(gate.ask(&read, at(0)), Asked::NotNow(_)));
+    assert!(matches!(gate.ask(&read, at(21_000).minus(READ_PATIENCE)), Asked::Wait(..)));
+    assert_eq!(gate.counts().of(Operation::List).withdrawn, 1);
+}
+
+#[test]
+fn what_waited_past_its_time_is_withdrawn() {
+    let mut gate = Gate::new();
+    let (_, first) = use_up(&mut gate, 0, Operation::Raise, at(0));
+    let (second, _) = waits(&ask(&mut gate, 0, Operation::Raise, at(20_000), at(0)));
+    assert!(
+        matches!(gate.look(second, at(20_000)), Asked::NotNow(_)),
+        "the first one was before it"
+    );
+    assert!(matches!(gate.look(second, at(20_000)), Asked::NotNow(_)), "it stands in line no more");
+    goes(gate.look(first, at(20_000)));
+    assert_eq!(gate.waiting(), 0);
+}
+
+/// The only one of these that may leave now.
+fn the_one(gate: &mut Gate, tickets: &[Ticket], now: Time) -> Option<usize> {
+    let mut looks = tickets.iter().map(|ticket| gate.look(*ticket, now));
+    let went: Vec<usize> =
+        (0..tickets.len()).filter(|_| matches!(looks.next(), Some(Asked::Go(_)))).collect();
+    assert!(went.len() <= 1, "{went:?} at {now}");
+    went.first().copied()
+}
+
+#[test]
+fn the_urgent_go_first_and_age_makes_urgent() {
+    let mut gate = Gate::new();
+    let grant = go(ask(&mut gate, 9, Operation::List, LATE, at(0)));
+    gate.told(grant, &throttled(COSTLY, 5), at(0));
+    let tickets = [Operation::List, Operation::NextPage]
+        .map(|operation| waits(&ask(&mut gate, 1, operation, LATE, at(0))).0);
+    assert_eq!(the_one(&mut gate, &tickets, at(4_999)), None);
+    assert_eq!(the_one(&mut gate, &tickets, at(5_000)), Some(1), "the listing that was begun");
+    assert_eq!(the_one(&mut gate, &tickets, at(5_200)), None, "pools at rest leave some to others");
+    assert_eq!(the_one(&mut gate, &tickets, at(10_000)), Some(0));
+
+    let grant = go(ask(&mut gate, 9, Operation::NextPage, LATE, at(100_000)));
+    gate.told(grant, &throttled(COSTLY, 31), at(100_000));
+    let (rest, _) = waits(&ask(&mut gate, 2, Operation::List, LATE, at(100_000)));
+    let later = at(100_000).plus(AGES_IN.times(3));
+    let (page, _) = waits(&ask(&mut gate, 3, Operation::NextPage, LATE, later));
+    assert_eq!(the_one(&mut gate, &[page, rest], at(131_000)), Some(1), "it waited for so long");
+}
+
+#[test]
+fn pools_go_by_turns() {
+    let mut gate = Gate::new();
+    let grant = go(ask(&mut gate, 9, Operation::List, LATE, at(0)));
+    gate.told(grant, &throttled(COSTLY, 5), at(0));
+    let pools = [0, 0, 0, 0, 1, 1, 2];
+    let page = |pool| waits(&ask(&mut gate, pool, Operation::NextPage, LATE, at(0))).0;
+    let tickets = pools.map(page);
+    let mut order = Vec::new();
+    for tick in 0..80 {
+        let found = the_one(&mut gate, &tickets, at(5_000 + 20 * tick));
+        order.extend(found.map(|n| pools[n]));
+    }
+    assert_eq!(order, [0, 1, 2, 0, 1, 0, 0]);
+}
+
+#[test]
+fn a_listing_begins_only_where_all_its_pages_can_follow() {
+    let mut gate = Gate::new();
+    let now = at(0);
+    for operation in [Operation::List, Operation::NextPage, Operation::NextPage] {
+        let grant = go(ask(&mut gate, 0, operation, LATE, now));
+        gate.told(grant, &Told::default(), now);
+    }
+    goes(ask(&mut gate, 0, Operation::Raise, LATE, now));
+    // Sixteen are left: five more listings of three pages and a single token.
+    for _ in 0..5 {
+        for operation in [Operation::List, Operation::NextPage, Operation::NextPage] {
+            let grant = go(ask(&mut gate, 0, operation, LATE, now));
+            gate.told(grant, &Told::default(), now);
+        }
+    }
+    let (list, until) = waits(&ask(&mut gate, 0, Operation::List, LATE, now));
+    assert!(until <= at(10_000));
+    assert!(matches!(gate.look(list, at(5_999)), Asked::Wait(..)), "a third of it could be read");
+    goes(gate.look(list, at(6_000)));
+}
+
+#[test]
+fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
+    let mut gate = Gate::new();
+    let now = at(0);
+    let grant = go(ask(&mut gate, 0, Operation::Delete, LATE, now));
+    let remaining = vec![("VmssQueuedVMOperations", 0), ("Somebody", 0), ("NewActions", 12)];
+    gate.told(grant, &Told { remaining, ..Told::default() }, now);
+    let (went, _) = use_up(&mut gate, 1, Operation::Delete, now);
+    assert_eq!(went, 8, "twelve, less what comes back by the minute");
+    goes(ask(&mut gate, 1, Operation::Raise, LATE, now));
+    let limits = gate.limits(now);
+    assert!(limits.iter().any(|limit| &*limit.name == "NewActions" && limit.set.is_none()));
+    assert!(!limits.iter().any(|limit| &*limit.name == "VmssQueuedVMOperations"));
+}
+
+#[test]
+fn what_was_let_through_and_not_sent_is_given_back() {
+    let mut gate = Gate::new();
+    for _ in 0..100 {
+        let grant = go(ask(&mut gate, 0, Operation::Raise, LATE, at(0)));
+        gate.unsent(grant, at(0));
+    }
+    assert_eq!(gate.counts().of(Operation::Raise).made, 0);
+    let (went, first) = use_up(&mut gate, 0, Operation::Raise, at(0));
+    assert_eq!(went, 8);
+    let (second, _) = waits(&ask(&mut gate, 0, Operation::Raise, LATE, at(0)));
+    // Both are let through while nobody looks; the first one is gone by then.
+    assert!(matches!(gate.look(second, at(15_000)), Asked::Wait(..)));
+    gate.leave(first, at(15_000));
+    goes(gate.look(second, at(15_000)));
+    assert_eq!((gate.waiting(), gate.counts().of(Operation::Raise).made), (0, 9));
+}
+
+#[test]
+fn what_is_kept_is_bounded() {
+    let mut gate = Gate::new();
+    for n in 0..20_000_i64 {
+        let set = ScaleSetId::new(format!("/subscriptions/{}/sets/{n}", n / 50));
+        let (now, operation) = (at(n), Operation::Raise);
+        let call = Call { set: &set, operation, machines: 1, before: Some(LATE) };
+        let name = format!("Limit{n}");
+        let remaining = vec![(name.as_str(), 100)];
+        let grant = go(gate.ask(&call, now));
+        gate.told(grant, &Told { remaining, ..Told::default() }, now);
+    }
+    assert!(gate.limits(at(20_000)).len() <= 16_384);
+}

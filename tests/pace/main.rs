@@ -1,0 +1,13 @@
+//! How fast the cloud is asked: the gate against a made-up server that counts, and the ports in made-up time.
+//!
+//! Begin with [`gate`] (what is promised, case by case) and [`server`] (the simple model of what is allowed).
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what cannot be stops")]
+
+mod fair;
+mod gate;
+mod lanes;
+mod ports;
+mod random;
+mod server;
+mod stage;
