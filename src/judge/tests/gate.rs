@@ -1,5 +1,6 @@
 //! Laws 11 and 12.
 
+use super::windows::allowed;
 use super::*;
 use crate::model::ids::AskId;
 use crate::model::machine::Evidence;
@@ -27,11 +28,7 @@ fn law_11_closed() {
     breaks(&[11], "paused", &four().recall(paused).delete("a", Outdated));
     breaks(&[11], "paused, in place", &four().recall(paused).reimage("a"));
     breaks(&[11], "no rollout", &four().no_rollout().delete("a", Outdated));
-    let shut = crate::model::calendar::Windows::new(
-        vec![crate::model::calendar::Window::dated("2020-01-01", "2020-01-02", &utc()).unwrap()],
-        vec![],
-    );
-    let shut = four().set(|pool| pool.draft.windows = shut.unwrap());
+    let shut = four().set(|pool| pool.draft.windows = allowed("2020-01-01", "2020-01-02"));
     breaks(&[11], "outside its window", &shut.delete("a", Outdated));
     let left = four().recall(paused).edit("a", |m| m.lifecycle = Lifecycle::Drained);
     lawful("on its way out before", &left.delete("a", Outdated));
@@ -43,10 +40,6 @@ fn law_11_closed() {
     let wish = four().recall(paused).edit("a", |m| named(m, false));
     lawful("named", &wish.delete("a", Named));
     breaks(&[11], "named by nobody", &four().recall(paused).delete("a", Named));
-}
-
-fn utc() -> crate::model::calendar::Zone {
-    crate::model::calendar::Zone::utc()
 }
 
 #[test]

@@ -12,17 +12,17 @@ use Because::{Outdated, Surplus};
 
 /// What happened beside the plan.
 #[derive(Clone, Copy, Default)]
-struct Beside<'a> {
-    world: &'a [Real],
-    sent: &'a [Sent],
-    stored: u32,
-    calm: bool,
+pub(super) struct Beside<'a> {
+    pub(super) world: &'a [Real],
+    pub(super) sent: &'a [Sent],
+    pub(super) stored: u32,
+    pub(super) calm: bool,
 }
 
-const CALM: Beside = Beside { world: &[], sent: &[], stored: 0, calm: true };
+pub(super) const CALM: Beside = Beside { world: &[], sent: &[], stored: 0, calm: true };
 
 /// One turn of a pool, as it really happened.
-fn turn(pool: &Pool, past: &mut Past, beside: Beside) -> Vec<u8> {
+pub(super) fn turn(pool: &Pool, past: &mut Past, beside: Beside) -> Vec<u8> {
     pool.check(|case| {
         let truth = Truth {
             case,
@@ -40,11 +40,11 @@ fn turn(pool: &Pool, past: &mut Past, beside: Beside) -> Vec<u8> {
     })
 }
 
-fn alone(pool: &Pool) -> Vec<u8> {
+pub(super) fn alone(pool: &Pool) -> Vec<u8> {
     turn(pool, &mut Past::default(), Beside::default())
 }
 
-fn hold(numbers: bool, recheck: Span, verb: Option<&'static str>) -> Hold {
+pub(super) fn hold(numbers: bool, recheck: Span, verb: Option<&'static str>) -> Hold {
     Hold {
         reason: HoldReason::Floor,
         law: None,
