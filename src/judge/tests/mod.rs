@@ -1,6 +1,7 @@
 //! Hand-made cases: a pool in a few words, a plan for it, and the laws it breaks.
 
 mod after;
+mod course;
 mod gate;
 mod history;
 mod random;
@@ -13,7 +14,7 @@ use super::{Case, Note, before};
 use crate::model::action::{Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target};
 use crate::model::budget::Hold;
 use crate::model::ids::{
-    EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
+    AskId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
 };
 use crate::model::inventory::{ModelFields, SetSeen};
 use crate::model::journal::{Entry, Event, Outcome, Phase, Refusal, Refused};
@@ -313,6 +314,16 @@ pub(super) fn paused(state: &mut PoolState) {
     let (by, why) = ("ops".into(), "test".into());
     let stage = Stage::Paused { by, why, at: ago(Span::minutes(5)) };
     state.rollout.as_mut().unwrap().stage = stage;
+}
+
+pub(super) fn failing(state: &mut PoolState) {
+    let stage = Stage::Failing { why: "bad".into(), at: ago(Span::minutes(5)) };
+    state.rollout.as_mut().unwrap().stage = stage;
+}
+
+/// The plan honours what somebody asked.
+pub(super) fn asked(pool: Pool) -> Pool {
+    pool.set(|pool| pool.state.honoured.push(AskId::new("ask")))
 }
 
 pub(super) fn held(machine: &mut Machine) {
