@@ -11,7 +11,7 @@ use super::pending;
 use crate::model::action::{Because, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Refusal};
-use crate::model::policy::{Owner, Unconfirmed};
+use crate::model::policy::{Method, Owner, Unconfirmed};
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
@@ -130,8 +130,11 @@ pub(super) fn repair(scene: &Scene, notes: &mut Notes) {
     }
     let begun = |look: &&Look| look.standing == Standing::Leaving && look.found.has(REPAIRED);
     let begun = i64::try_from(scene.looks.iter().filter(begun).count()).unwrap_or(i64::MAX);
-    // In doubt all that was raised for is still to come.
-    let coming = pending::most(case);
+    // In doubt all that was raised for is still to come. In place a drain is the first half of an update: its machine stays.
+    let in_place = case.policy.rollout.method == Method::Reimage;
+    let stays = |look: &&Look| look.standing == Standing::Leaving && !look.found.has(REPAIRED);
+    let stay = scene.looks.iter().filter(stays).filter(|_| in_place).count();
+    let coming = pending::most(case) + i64::try_from(stay).unwrap_or(i64::MAX);
     let missing = (scene.desired - scene.tally.exist - coming).max(0);
     let most = i64::from(case.policy.repair.max_at_once);
     let count = i64::try_from(repaired.len()).unwrap_or(i64::MAX);

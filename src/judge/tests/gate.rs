@@ -349,6 +349,12 @@ fn law_12_repaired_in_turn() {
     lawful("another leaves and was made up for", &beside("abcdef"));
     let coming = beside("abcde").raise(1).earlier(minutes(4), &accepted(minutes(4)));
     lawful("another leaves, and one comes for it", &coming);
+    let drained = |method: Method| {
+        let pool = beside("abcde").edit("a", |m| m.lifecycle = Lifecycle::Draining);
+        pool.set(|pool| (pool.draft.rollout.method, pool.draft.count) = (method, 5))
+    };
+    breaks(&[12], "and one is drained to leave", &drained(Method::Replace));
+    lawful("and one is drained to be updated", &drained(Method::Reimage));
 }
 
 #[test]
