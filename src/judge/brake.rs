@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::Notes;
-use super::facts::{Scene, Standing};
+use super::facts::{Look, Scene, Standing};
 use super::fates::{Fate, Fates};
 use super::gate::heard;
+use super::names::REPAIRED;
+use super::pending;
 use crate::model::action::{Because, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Refusal};
-use crate::model::policy::{Owner, Unconfirmed};
+use crate::model::policy::{Method, Owner, Unconfirmed};
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
@@ -25,6 +27,7 @@ pub(super) const fn limit(desired: i64) -> i64 {
 
 pub(super) fn before(scene: &Scene, notes: &mut Notes) {
     fall(scene, notes);
+    agreed(scene, notes);
     let case = scene.case;
     let surplus = scene.losses().filter(|(aim, _, look)| {
         aim.target.because == Because::Surplus && look.standing != Standing::Leaving
@@ -81,9 +84,12 @@ fn fall(scene: &Scene, notes: &mut Notes) {
     }
     let Some(before) = case.before else { return };
     let was = i64::from(before.desired.count);
-    let free = case.policy.owner == Owner::ScaleSet || heard(scene) || confirmed(scene);
     let is = i64::from(case.planned.state.desired.count);
-    if free || is >= was {
+    if is >= was {
+        return;
+    }
+    // Who owns it has lowered the capacity already: how far our own writes explain it, only the planner's ledger says.
+    if case.policy.owner == Owner::ScaleSet || heard(scene) || confirmed(scene) {
         return;
     }
     let start = start_of_hour(scene, scene.at.minus(BRAKE_LOOKS_BACK));
@@ -92,6 +98,72 @@ fn fall(scene: &Scene, notes: &mut Notes) {
         let say = format!("the size falls by {fallen} of {start} within an hour, unconfirmed");
         notes.add(12, say, Vec::new());
     }
+}
+
+/// Surplus is agreed to by a person, or once there is none.
+fn agreed(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    let new = case.planned.state.surplus_confirmed
+        && !case.before.is_some_and(|before| before.surplus_confirmed);
+    let there = |look: &&Look| look.exists() || look.standing == Standing::Failed;
+    let there = scene.looks.iter().filter(there).count();
+    let above = i64::try_from(there).unwrap_or(i64::MAX) > scene.desired;
+    if new && above && !heard(scene) {
+        notes.add(12, "agrees to surplus that nobody confirmed", Vec::new());
+    }
+}
+
+/// What failed leaves a few at a time, and not at all while too many that had served failed at once: then it is most
+/// likely something else that is ill.
+pub(super) fn repair(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    let repaired = scene.losses().filter(|(aim, _, look)| {
+        aim.target.because == Because::Failed && look.standing == Standing::Failed
+    });
+    let repaired: Vec<Key> = repaired.map(|(aim, _, _)| aim.target.key()).collect();
+    if repaired.is_empty() {
+        return;
+    }
+    if too_many_failed(scene) {
+        notes.add(12, "repairs though too many failed at once", repaired);
+        return;
+    }
+    let begun = |look: &&Look| look.standing == Standing::Leaving && look.found.has(REPAIRED);
+    let begun = i64::try_from(scene.looks.iter().filter(begun).count()).unwrap_or(i64::MAX);
+    // In doubt all that was raised for is still to come. In place a drain is the first half of an update: its machine stays.
+    let in_place = case.policy.rollout.method == Method::Reimage;
+    let stays = |look: &&Look| look.standing == Standing::Leaving && !look.found.has(REPAIRED);
+    let stay = scene.looks.iter().filter(stays).filter(|_| in_place).count();
+    let coming = pending::most(case) + i64::try_from(stay).unwrap_or(i64::MAX);
+    let missing = (scene.desired - scene.tally.exist - coming).max(0);
+    let most = i64::from(case.policy.repair.max_at_once);
+    let count = i64::try_from(repaired.len()).unwrap_or(i64::MAX);
+    if count + begun.min(missing) > most {
+        let say = format!("repairs {count} beside {begun} where {most} may be missing for it");
+        notes.add(12, say, repaired);
+    }
+}
+
+/// Of those still there, each from when it first failed. A person's word begins the count anew.
+fn too_many_failed(scene: &Scene) -> bool {
+    let (case, repair) = (scene.case, &scene.case.policy.repair);
+    let known = case.before.and_then(|before| before.breaker_released);
+    let said = case.planned.state.breaker_released.filter(|_| heard(scene));
+    let released = said.max(known);
+    let served = scene
+        .pairs()
+        .filter(|(machine, look)| machine.ever_available && look.standing == Standing::Failed);
+    let failed: Vec<Time> = served
+        .map(|(machine, _)| {
+            let at = machine.since.plus(repair.after);
+            let mut known = case.before.iter().flat_map(|before| &before.casualties);
+            known.find(|(key, _)| *key == machine.key()).map_or(at, |(_, first)| at.min(*first))
+        })
+        .filter(|at| scene.at.since(*at) < repair.window && Some(*at) > released)
+        .collect();
+    let allowed = (scene.desired * i64::from(repair.breaker_percent) / 100).max(1);
+    let lately = failed.iter().any(|at| scene.at.since(*at) < repair.after);
+    i64::try_from(failed.len()).unwrap_or(i64::MAX) > allowed && lately
 }
 
 /// Machines that the journal shows taken as surplus, and since when: the first entry that took each counts.

@@ -4,7 +4,8 @@
 use super::Case;
 use super::fates::{Fate, Fates};
 use super::names::{
-    BLOCKED, DELETING, Found, LEAVING, Names, OFF, OPEN, OURS, TOMB, TRIED, UPDATING,
+    BLOCKED, DELETING, Found, LEAVING, Names, OFF, OPEN, OURS, REPAIRED, SAID_BLOCKED, TOMB, TRIED,
+    UPDATING,
 };
 use super::pending;
 use crate::model::action::{Because, Target, Verb};
@@ -267,14 +268,23 @@ fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a> {
         before.tombs.iter().for_each(|(key, _)| names.key(key, TOMB));
     }
     state.written_off.iter().for_each(|key| names.key(key, OFF));
-    let tried = state.rollout.iter().flat_map(|rollout| &rollout.tried);
+    // What ends in this very plan leaves what it tried.
+    let open = state.rollout.as_ref();
+    let rollout = open.or(case.before.and_then(|before| before.rollout.as_ref()));
+    let tried = rollout.iter().flat_map(|rollout| &rollout.tried);
     tried.for_each(|key| names.key(key, TRIED));
     let waiting = state.blocked.iter().filter(|blocked| blocked.until > at);
-    waiting.for_each(|blocked| names.key(&blocked.key, BLOCKED));
+    waiting.for_each(|blocked| names.key(&blocked.key, SAID_BLOCKED));
+    let known = case.before.iter().flat_map(|before| &before.blocked);
+    known.filter(|b| b.until > at).for_each(|blocked| names.key(&blocked.key, BLOCKED));
     for entry in case.journal {
         let fates = Fates::of(entry);
         for target in entry.action.targets() {
-            let (marks, overdue) = marks(entry, fates.of_target(target), case, at);
+            let fate = fates.of_target(target);
+            let (mut marks, overdue) = marks(entry, fate, case, at);
+            if fate == Fate::Open && target.because == Because::Failed {
+                marks |= REPAIRED;
+            }
             if marks != 0 {
                 names.target(target, marks, overdue);
             }
@@ -445,10 +455,8 @@ fn failed(machine: &Machine, policy: &Policy, at: Time) -> bool {
 impl Tally {
     fn add(&mut self, machine: &Machine, look: &Look, policy: &Policy) {
         let deleting = look.standing == Standing::Ghost
-            || machine.lifecycle == Lifecycle::Deleting
             || machine.condition == Condition::Deleting
-            || look.found.has(DELETING)
-            || look.found.overdue > 0;
+            || look.found.has(DELETING);
         let leaving = matches!(look.standing, Standing::Leaving | Standing::Ghost);
         let off = look.found.has(OFF) && leaving;
         match look.standing {

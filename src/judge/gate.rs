@@ -1,38 +1,30 @@
-//! Law 11: what may be done while the gate is closed, how far a rollout may go before a checkpoint, and that neither is
-//! opened without cause.
+//! Law 11: what may be done while the gate is closed, that reasons are true, and how far a rollout may go before a
+//! checkpoint. What opens a gate is judged in `course`.
 
 use super::Notes;
+use super::course::reopened;
 use super::facts::{Aim, Hit, Look, Scene, Standing, part};
 use crate::model::action::{Because, Verb};
 use crate::model::machine::Machine;
-use crate::model::plan::Verdict;
-use crate::model::policy::{Checkpoint, Method};
-use crate::model::rollout::{Cause, PoolState, Rollout, Stage};
+use crate::model::policy::{Checkpoint, Method, Natives};
+use crate::model::rollout::{Cause, Rollout, Stage};
 
-/// Open, agreed, not paused, not failing, inside its window.
+/// Open, agreed, not paused, not failing, inside its window; nobody else replaces, and what is born is on target.
 fn open(scene: &Scene) -> bool {
     let case = scene.case;
     let going = scene.rollout().is_some_and(|rollout| {
-        matches!(rollout.stage, Stage::Going | Stage::Baking { .. }) && !reopened(scene, rollout)
+        let goes = matches!(rollout.stage, Stage::Going | Stage::Baking { .. });
+        goes && !reopened(scene, rollout) && case.set.revision == rollout.to
     });
+    let refused = !case.set.natives.is_empty() && case.policy.natives == Natives::Refuse;
     let window = case.policy.windows.at(scene.at);
-    going && window.open && !window.denied
+    going && window.open && !window.denied && !refused
 }
 
 /// Some verb was honoured by this very plan.
 pub(super) fn heard(scene: &Scene) -> bool {
     let before = scene.case.before.map_or(&[][..], |before| &before.honoured);
     scene.case.planned.state.honoured.iter().any(|ask| !before.contains(ask))
-}
-
-/// The rollout was stopped, goes to the same revision, and goes on though nobody asked for that.
-fn reopened(scene: &Scene, rollout: &Rollout) -> bool {
-    let was = scene.case.before.and_then(|before| before.rollout.as_ref());
-    let stopped = was.is_some_and(|was| {
-        matches!(was.stage, Stage::Paused { .. } | Stage::Failing { .. }) && was.to == rollout.to
-    });
-    let goes = matches!(rollout.stage, Stage::Going | Stage::Baking { .. });
-    stopped && goes && !heard(scene)
 }
 
 /// While the gate is closed only failed, named and surplus machines leave, and only holes are filled.
@@ -43,13 +35,12 @@ pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
     let denied = scene.case.policy.windows.at(scene.at).denied;
     let outside = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         aim.verb != Verb::Restore
-            && seen.is_some_and(|(machine, look)| {
+            && seen.is_some_and(|(_, look)| {
                 let on_its_way = matches!(look.standing, Standing::Leaving | Standing::Ghost);
                 let allowed = match (look.hit, aim.target.because) {
                     (Hit::Updated, _) | (_, Because::Outdated) => false,
-                    (_, Because::Failed) => look.standing == Standing::Failed,
-                    (_, Because::Named | Because::NamedNow) => machine.delete_request().is_some(),
-                    // How many: see below, whatever the gate; none while work is denied.
+                    // Whether it is so, and how many: see below, whatever the gate; no surplus while work is denied.
+                    (_, Because::Failed | Because::Named | Because::NamedNow) => true,
                     (_, Because::Surplus) => !denied,
                 };
                 !on_its_way && !allowed
@@ -65,13 +56,39 @@ pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Whatever the gate, what is replaced is outdated; and the cloud's own flag does not make it so.
+/// Whatever the gate, what leaves as failed has failed, and what leaves as named was named by a person.
+pub(super) fn reasons(scene: &Scene, notes: &mut Notes) {
+    let new = |aim: &Aim, look: &Look| {
+        let on_its_way = matches!(look.standing, Standing::Leaving | Standing::Ghost);
+        matches!(aim.verb, Verb::Drain | Verb::Delete) && !on_its_way
+    };
+    let sound = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        let failed = |look: &Look| look.standing != Standing::Failed;
+        aim.target.because == Because::Failed
+            && seen.is_some_and(|(_, look)| new(aim, look) && failed(look))
+    };
+    notes.about(11, "takes machines as failed that did not fail", scene.keys(sound));
+    let unasked = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        let nobody = |machine: &Machine| machine.delete_request().is_none();
+        matches!(aim.target.because, Because::Named | Because::NamedNow)
+            && seen.is_some_and(|(machine, look)| new(aim, look) && nobody(machine))
+    };
+    notes.about(11, "takes machines as named that nobody named", scene.keys(unasked));
+}
+
+/// Whatever the gate, what is replaced or updated is outdated; the cloud's own flag does not make it so; and where only
+/// names count it was named.
 pub(super) fn outdated(scene: &Scene, notes: &mut Notes) {
     let replaced = |aim: &Aim, look: &Look| {
-        aim.verb != Verb::Restore
-            && aim.target.because == Because::Outdated
-            && look.standing != Standing::Leaving
+        let outdated = aim.verb == Verb::Reimage || aim.target.because == Because::Outdated;
+        aim.verb != Verb::Restore && outdated && look.standing != Standing::Leaving
     };
+    let names_count = scene.case.policy.rollout.method == Method::OnDelete;
+    let unnamed = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+        let unnamed = |machine: &Machine| names_count && machine.delete_request().is_none();
+        seen.is_some_and(|(machine, look)| replaced(aim, look) && unnamed(machine))
+    };
+    notes.about(11, "replaces machines that only a person may name", scene.keys(unnamed));
     let only = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         seen.is_some_and(|(_, look)| replaced(aim, look) && look.flag_only)
     };
@@ -135,6 +152,29 @@ pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
         let say = format!("raises {current} new ones by {raised} past a checkpoint at {limit}");
         notes.add(11, say, Vec::new());
     }
+    let (mut under_way, mut wished, mut taken) = (0, 0, Vec::new());
+    for (machine, look) in scene.pairs() {
+        let named = machine.delete_request().is_some();
+        wished += i64::from(named && look.standing == Standing::Leaving);
+        let replaced = matches!(look.hit, Hit::Updated | Hit::Removed(Because::Outdated));
+        if !look.outdated || look.kept || named {
+            continue;
+        }
+        match look.standing {
+            Standing::Updating => under_way += 1,
+            Standing::Young if replaced => under_way += 1,
+            Standing::Ready | Standing::Unready if replaced => taken.push(machine.key()),
+            _ => {}
+        }
+    }
+    // Places that are new, or on their way to be: a machine is missed in each until its successor serves.
+    let begun = scene.desired - tally.kept - (tally.out - under_way) - tally.named - wished;
+    let most = (limit - begun).max(0);
+    let count = i64::try_from(taken.len()).unwrap_or(i64::MAX);
+    if count > most {
+        let say = format!("replaces {count} where a checkpoint at {limit} leaves {most}");
+        notes.add(11, say, taken);
+    }
 }
 
 /// A way back is not held up.
@@ -142,38 +182,6 @@ fn governed(rollout: &Rollout) -> bool {
     rollout.stage == Stage::Going && rollout.cause != Cause::Rollback
 }
 
-fn reached_at(checkpoint: &Checkpoint, rollout: &Rollout) -> i64 {
+pub(super) fn reached_at(checkpoint: &Checkpoint, rollout: &Rollout) -> i64 {
     part(checkpoint.at, i64::from(rollout.covered), 99).max(1)
-}
-
-/// A stopped rollout goes on, and a checkpoint is passed, only with cause.
-pub(super) fn moves(scene: &Scene, notes: &mut Notes) {
-    let Some(rollout) = scene.rollout() else { return };
-    if reopened(scene, rollout) {
-        notes.add(11, "a stopped rollout goes on though nobody asked", Vec::new());
-    }
-    let was = scene.case.before.and_then(|before: &PoolState| before.rollout.as_ref());
-    let was = was.filter(|was| was.to == rollout.to && was.opened == rollout.opened);
-    let passed = was.map_or(0, |was| was.passed);
-    // A way back has no checkpoints.
-    if rollout.passed <= passed || heard(scene) || rollout.cause == Cause::Rollback {
-        return;
-    }
-    let checkpoints = scene.case.policy.rollout.checkpoints.iter().enumerate();
-    let new = checkpoints.skip(passed as usize).take((rollout.passed - passed) as usize);
-    for (index, checkpoint) in new {
-        let first = index == passed as usize;
-        let soaking = was.and_then(|was| was.soaking).filter(|_| first);
-        let soaked = checkpoint.soak.is_zero()
-            || soaking.is_some_and(|since| scene.at.since(since) >= checkpoint.soak);
-        let approved = !checkpoint.approval || (first && was.is_some_and(|was| was.approved));
-        let gates = &scene.case.facts.gates;
-        let passes = |name: &str| {
-            gates.iter().any(|gate| *gate.name == *name && gate.verdict == Verdict::Pass)
-        };
-        if !(soaked && approved && checkpoint.gates.iter().all(|name| passes(name))) {
-            let say = format!("checkpoint {} is passed without its conditions", index + 1);
-            notes.add(11, say, Vec::new());
-        }
-    }
 }

@@ -12,22 +12,24 @@
 //! | --- | --- | --- |
 //! | 1 floor, promise, last | before: what the plan takes from those that serve; after: the same against the true world | deaths, evictions, a rising size, a loss that a person accepted; the last one where surge is refused |
 //! | 2 ceiling | before: the one raise, what it starts from, and the size it goes by; after: what truly lives when we raise | other writers, a falling size: judged only when *we* raise; the one audited write that lowers to what lives |
-//! | 3 by name | before: identity, hold, protection, drained; after: each call hits only what its entry names | a dead machine and an accepted loss need no drain; a drain older than the journal reaches back |
+//! | 3 by name | before: identity, hold, protection, drained and not back in service since; after: each call hits only what its entry names, and its entry has not ended | a dead machine, an accepted loss and a deletion of ours that hangs need no drain; a drain older than the journal reaches back |
 //! | 4 once | before: no second delete of a machine; after: the same over all calls, and no raise bears more than it asked | one repeat of a delete that passed its deadline; machines that others made |
 //! | 5 seen | before: whole, fresh, later than our own answers; after: the same when each call is sent | taking machines back into service; calls of the same plan |
 //! | 6 newest last | before | a person's wish; held, protected, unseen, leaving or blocked ones left standing; updates in place, where what is new stands in for what is updated |
-//! | 7 never silently stuck | after: holds of an idle rollout; in the calm, no state comes back with writes between, and it ends | waiting for a named human action |
+//! | 7 never silently stuck | after: holds of an idle rollout, or of an idle pool that is not whole; awake when a window changes; in the calm, no state comes back with writes between, and it ends | waiting for a named human action |
 //! | 8 quiet | after: a hundred turns with nothing changed | an age, a calendar edge or a size that changed |
 //! | 9 fenced | after: epochs never go back, every call under a lease | |
 //! | 10 put back | before: nothing is put back that we did not put; after: within two turns, or a hold names it | anything while its owner lives |
-//! | 11 closed gate | before | machines already on their way out when the gate closed |
-//! | 12 brake | before: with the journal of an hour; after: over the whole history | a fall that a person confirmed, or a policy that allows it |
+//! | 11 closed gate | before: what a closed gate lets pass, that reasons are true, checkpoints; and each move of the rollout: reopened, closed, begun again, passed, ended | machines already on their way out when the gate closed; whatever a verb asked for |
+//! | 12 brake | before: with the journal of an hour; repair in turn, and none while too many that served fail; after: over the whole history | a fall that a person confirmed, or a policy that allows it |
 //!
 //! Where the planner's own memory is believed, because nothing else says it: the stage of the rollout, its checkpoints,
 //! the revision wanted and the confirmed size. Each *move* of these is checked against the memory the plan was given
-//! (a stage opens again, a checkpoint is passed, or the size falls only with cause).
+//! (a stage opens again or ends, a checkpoint is passed, or the size falls only with cause); what newly waits after a
+//! refusal must have that refusal in the journal.
 
 mod brake;
+mod course;
 mod facts;
 mod fates;
 mod gate;
@@ -93,11 +95,13 @@ pub fn before(case: &Case) -> Vec<Note> {
     removal::newest_last(&scene, &mut notes);
     removal::put_back(&scene, &mut notes);
     gate::closed(&scene, &mut notes);
+    gate::reasons(&scene, &mut notes);
     gate::outdated(&scene, &mut notes);
     gate::surplus(&scene, &mut notes);
     gate::checkpoint(&scene, &mut notes);
-    gate::moves(&scene, &mut notes);
+    course::moves(&scene, &mut notes);
     brake::before(&scene, &mut notes);
+    brake::repair(&scene, &mut notes);
     notes.0
 }
 

@@ -33,6 +33,10 @@ pub(super) const BLOCKED: u16 = 64;
 pub(super) const OURS: u16 = 128;
 /// Updated in place by this rollout already: not tried again.
 pub(super) const TRIED: u16 = 256;
+/// As blocked, but the memory that the plan was given does not say so.
+pub(super) const SAID_BLOCKED: u16 = 512;
+/// An open drain or delete takes it as failed.
+pub(super) const REPAIRED: u16 = 1024;
 
 impl Found {
     pub(super) const fn has(self, mark: u16) -> bool {

@@ -47,6 +47,11 @@ pub(super) fn count(case: &Case) -> i64 {
     raises.iter().map(|raise| raise.left.max(0)).sum()
 }
 
+/// At most so many: whatever came since came of something else.
+pub(super) fn most(case: &Case) -> i64 {
+    case.journal.iter().filter_map(|entry| raise(entry, case)).map(|raise| raise.left).sum()
+}
+
 /// Births of machines that we deleted and that have left the list: they came, or we could not have named them. Those
 /// up to `oldest` may be left out.
 fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {

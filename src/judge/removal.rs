@@ -32,7 +32,7 @@ pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
     let proofs = proofs(scene);
     let undrained = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         aim.verb == Verb::Delete
-            && seen.is_some_and(|(machine, look)| may_serve(machine, look))
+            && seen.is_some_and(|(machine, look)| may_serve(scene, machine, look))
             && !proofs.get(&aim.target.key()).is_some_and(|proof| proof.stands(scene, aim))
     };
     notes.about(3, "deletes machines that were not drained", scene.keys(undrained));
@@ -44,7 +44,7 @@ struct Proof {
     /// Some drain names it, however it went.
     known: bool,
     drained: Option<Time>,
-    /// Taken back into service: a drain before that proves nothing.
+    /// Taken back into service, or updated and with that back in service: a drain before that proves nothing.
     restored: Option<Time>,
 }
 
@@ -74,7 +74,7 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
         return proofs;
     }
     for entry in scene.case.journal {
-        if !matches!(entry.verb(), Verb::Drain | Verb::Restore) {
+        if !matches!(entry.verb(), Verb::Drain | Verb::Restore | Verb::Reimage) {
             continue;
         }
         let fates = Fates::of(entry);
@@ -85,7 +85,7 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
                 (Verb::Drain, Fate::Done, Some((at, _))) => {
                     proof.drained = proof.drained.max(Some(at));
                 }
-                (Verb::Restore, Fate::Open | Fate::Done, _) => {
+                (Verb::Restore | Verb::Reimage, Fate::Open | Fate::Done, _) => {
                     proof.restored = proof.restored.max(Some(entry.written));
                 }
                 _ => {}
@@ -96,15 +96,18 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
 }
 
 /// There is a node, and something may still run on it that nobody agreed to lose.
-fn may_serve(machine: &Machine, look: &Look) -> bool {
+fn may_serve(scene: &Scene, machine: &Machine, look: &Look) -> bool {
     let failed = look.removed() == Some(Because::Failed)
         && !matches!(machine.condition, Condition::Ready | Condition::Unknown);
     let dead = failed || machine.condition == Condition::Stopped;
     let accepted = look.removed() == Some(Because::NamedNow)
         && machine.delete_request().is_some_and(|request| request.now);
-    // What the cloud takes away already can be drained no more.
-    let goes = machine.condition == Condition::Deleting;
-    machine.node.is_some() && !(dead || accepted || goes)
+    // Asked once more for what we asked for before, and the cloud does not end.
+    let lasts = scene.at.since(machine.since) >= scene.case.policy.deletion.deadline;
+    let stuck = machine.condition == Condition::Deleting
+        && machine.lifecycle == Lifecycle::Deleting
+        && lasts;
+    machine.node.is_some() && !(dead || accepted || stuck)
 }
 
 /// Law 4. No machine is deleted twice, or named twice in one plan; a doubt is settled by a look before the next write.
@@ -260,11 +263,33 @@ fn own_replacements(scene: &Scene, notes: &mut Notes) {
 
 /// Off target, could have been taken instead, and is not.
 fn left_standing(look: &Look) -> bool {
-    use super::names::{BLOCKED, OPEN};
-    let may_move = !(look.kept || look.found.has(OPEN) || look.found.has(BLOCKED));
+    use super::names::{BLOCKED, OPEN, OURS, SAID_BLOCKED};
+    // A request that was blocked is in the journal, or its wait was known before.
+    let tried = look.found.has(SAID_BLOCKED) && look.found.has(OURS);
+    let waits = look.found.has(SAID_BLOCKED) && look.found.has(BLOCKED);
+    let may_move = !(look.kept || look.found.has(OPEN) || tried || waits);
     let seen = !matches!(look.standing, Standing::Unknown | Standing::Updating);
     let there = look.exists() || look.standing == Standing::Failed;
     look.outdated && may_move && seen && there && !look.taken()
+}
+
+/// Its node was given back already: a cordon that is on it now is somebody else's.
+fn is_back(scene: &Scene, machine: &Machine) -> bool {
+    if machine.node.is_none() {
+        return false;
+    }
+    let (mut took, mut gave) = (None, None);
+    for entry in scene.case.journal {
+        let fates = Fates::of(entry);
+        for target in entry.action.targets().iter().filter(|target| target.is(machine)) {
+            match (entry.verb(), fates.of_target(target)) {
+                (Verb::Restore, Fate::Done) => gave = gave.max(Some(entry.written)),
+                (Verb::Restore, _) => {}
+                _ => took = took.max(Some(entry.written)),
+            }
+        }
+    }
+    gave > took
 }
 
 /// Law 10, its last clause: nothing is put back that we did not put.
@@ -274,7 +299,7 @@ pub(super) fn put_back(scene: &Scene, notes: &mut Notes) {
             && seen.is_some_and(|(machine, look)| {
                 look.hit == Hit::Restored
                     && machine.lifecycle == Lifecycle::InService
-                    && !look.found.has(super::names::OURS)
+                    && (!look.found.has(super::names::OURS) || is_back(scene, machine))
             })
     };
     notes.about(10, "takes back machines that we did not take out", scene.keys(not_ours));

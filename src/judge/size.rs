@@ -5,9 +5,11 @@ use super::facts::{Look, Scene, Standing};
 use crate::model::action::{Action, Because, Verb};
 use crate::model::ids::Key;
 use crate::model::inventory::Orchestration;
+use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::Machine;
 use crate::model::policy::Owner;
 use crate::model::quantity::MOST_MACHINES;
+use crate::model::rollout::{BackOff, PoolState};
 
 /// Law 1. Of those that serve, and of those that might again, no more are taken than the floor leaves; and the last one
 /// that serves waits for another while another can be had.
@@ -56,10 +58,20 @@ pub(super) fn floor(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Some raise was refused and waits for its next try, or the quota or the set has no room for one more.
+/// Some raise was refused and waits for its next try, or the quota or the set has no room for one more. What waits was
+/// known before, or the journal has its refusal.
 fn surge_refused(scene: &Scene) -> bool {
-    let waits = |state: &crate::model::rollout::PoolState| {
-        state.backoff.iter().any(|backoff| backoff.until > scene.at)
+    let refused = |backoff: &BackOff| {
+        let raises = scene.case.journal.iter().filter(|entry| entry.verb() == Verb::Raise);
+        let mut ends = raises.filter_map(Entry::outcome);
+        ends.any(|(at, how)| at == backoff.at && matches!(how, Outcome::Refused(_)))
+    };
+    let known = |backoff: &BackOff| {
+        scene.case.before.is_some_and(|before| before.backoff.iter().any(|b| b.at == backoff.at))
+    };
+    let waits = |state: &PoolState| {
+        let mut waiting = state.backoff.iter().filter(|backoff| backoff.until > scene.at);
+        waiting.any(|backoff| known(backoff) || refused(backoff))
     };
     let spent = scene.case.facts.quota.as_ref().is_some_and(|q| q.cores_left < q.cores_each);
     let full = scene.desired >= i64::from(MOST_MACHINES);

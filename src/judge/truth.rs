@@ -8,7 +8,7 @@ use super::removal::{last_change, writes_to_set};
 use super::{Case, Note, Notes};
 use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
 use crate::model::ids::{EntryId, Epoch, Key};
-use crate::model::journal::Entry;
+use crate::model::journal::{Entry, Outcome};
 use crate::model::time::Time;
 
 /// One machine as it really is. What others did since the read began, and what the cloud has not shown anybody yet, is
@@ -160,6 +160,10 @@ fn named(sent: &Sent, entry: Option<&Entry>, notes: &mut Notes) {
         notes.add(3, format!("a {} was sent that no entry names", sent.verb.name()), Vec::new());
         return;
     };
+    // What was withdrawn, or had ended, is no entry of it.
+    if matches!(entry.outcome(), Some((at, how)) if *how == Outcome::Withdrawn || at < sent.at) {
+        notes.add(3, "a call was made for an entry that had ended", sent.hit.clone());
+    }
     let names: BTreeSet<Key> =
         entry.action.targets().iter().map(crate::model::action::Target::key).collect();
     let others: Vec<Key> = sent.hit.iter().filter(|key| !names.contains(*key)).cloned().collect();

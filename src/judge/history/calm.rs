@@ -14,7 +14,7 @@ use crate::model::ids::{EntryId, Revision};
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Machine};
 use crate::model::policy::Policy;
-use crate::model::rollout::Rollout;
+use crate::model::rollout::{Cause, Rollout};
 use crate::model::time::{Span, Time};
 
 /// A hold is looked at again within this time, or names what a person can do.
@@ -145,7 +145,8 @@ fn oversleeps(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// A rollout is open, nothing goes on that could end by itself, nothing is done, and nobody is told why.
+/// A rollout is open or something lacks, nothing goes on that could end by itself, nothing is done, and nobody is told
+/// why.
 fn silent(scene: &Scene, notes: &mut Notes) {
     let case = scene.case;
     let moves = |entry: &Entry| {
@@ -153,7 +154,7 @@ fn silent(scene: &Scene, notes: &mut Notes) {
         open && scene.at.since(entry.written) < deadline(entry, case.policy)
     };
     let idle = case.planned.actions.is_empty() && !case.journal.iter().any(moves);
-    if !idle || scene.rollout().is_none() {
+    if !idle || (scene.rollout().is_none() && is_whole(scene)) {
         return;
     }
     let told = |hold: &Hold| {
@@ -162,7 +163,7 @@ fn silent(scene: &Scene, notes: &mut Notes) {
         !hold.say.is_empty() && (hold.verb.is_some() || (object && soon))
     };
     if !case.planned.report.holds.iter().any(told) {
-        notes.add(7, "a rollout is open, nothing goes on, and no hold says why", Vec::new());
+        notes.add(7, "something is left to do, nothing goes on, and no hold says why", Vec::new());
     }
 }
 
@@ -231,8 +232,11 @@ fn place(scene: &Scene) -> Place {
         // What was set aside is not tried again for long: with one more of them it is another place.
         many(state.good.len() + 1_000 * state.blocked.len()),
     ];
-    let ended = state.last.as_ref().map(|last| last.at);
-    (scene.tally, counts, rollout.map(|r| r.opened), ended, case.set.revision.clone())
+    // Ages pass again and again, people and schedules ask again; what a revision opened is opened once.
+    let again = |cause: Cause| matches!(cause, Cause::MaxAge | Cause::Refresh);
+    let ended = state.last.as_ref().filter(|last| again(last.cause)).map(|last| last.at);
+    let opened = rollout.filter(|rollout| again(rollout.cause)).map(|rollout| rollout.opened);
+    (scene.tally, counts, opened, ended, case.set.revision.clone())
 }
 
 /// The sum of all deadlines, as if everything were done one after the other and each time at the last moment.

@@ -14,7 +14,7 @@ use crate::model::budget::HoldReason;
 use crate::model::ids::{Key, Revision};
 use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::{Lifecycle, Machine};
-use crate::model::rollout::{Ending, Stage};
+use crate::model::rollout::{Cause, Ending, Stage};
 use crate::model::time::Time;
 
 /// Turns within which a thing is put back after what it was taken for has ended.
@@ -157,12 +157,17 @@ fn model_answered(truth: &Truth, scene: &Scene, since: Time) -> bool {
 fn failed_model(scene: &Scene, notes: &mut Notes) {
     let (case, state) = (scene.case, &scene.case.planned.state);
     let Some(rollout) = scene.rollout() else { return };
-    let bad: &Revision = &rollout.to;
-    let failing = matches!(rollout.stage, Stage::Failing { .. }) && case.set.revision == *bad;
+    let stopped = matches!(rollout.stage, Stage::Failing { .. });
+    // A way back leaves what is bad; once it fails itself, both are.
+    let back = rollout.cause == Cause::Rollback && !stopped;
+    let bad: &Revision = rollout.from.as_ref().filter(|_| back).unwrap_or(&rollout.to);
+    let fails = back || stopped;
+    let failing = fails && case.set.revision == *bad;
     let ours = !case.policy.model.is_empty() && state.model.good_fields.is_some();
     let accepted = state.model_accepted.as_ref() == Some(bad);
     let needed = scene.tally.ready < scene.floor();
-    let better = state.good.iter().any(|good| good != bad) && rollout.from.as_ref() != Some(bad);
+    let turned = back || rollout.from.as_ref() != Some(bad);
+    let better = state.good.iter().any(|good| good != bad) && turned;
     if failing && better && ours && !accepted && !needed && scene.raised() > 0 {
         notes.add(10, "raises on a model that failed and was not put back", Vec::new());
     }

@@ -125,6 +125,19 @@ fn law_3_calls_do_what_entries_say() {
     assert_eq!(number.alone(), [3], "another number was written");
     let none = raises(1).with(|turn| turn.sent[0].entry = EntryId::new("none"));
     assert!(none.alone().contains(&3), "nothing was written before");
+    let ended = |at: Time, events: &[Event]| {
+        raises(1).with(|turn| {
+            for event in events {
+                turn.pool.journal[0].apply(event.clone(), at).unwrap();
+            }
+        })
+    };
+    let well = [Event::Asking, Event::Ended(Outcome::Done)];
+    assert!(ended(NOW, &well).alone().is_empty(), "it ended by the call");
+    let late = ended(ago(Span::seconds(1)), &well);
+    assert_eq!(late.alone(), [3], "it had ended before the call");
+    let withdrawn = ended(NOW, &[Event::Ended(Outcome::Withdrawn)]);
+    assert_eq!(withdrawn.alone(), [3], "it was withdrawn");
 }
 
 #[test]

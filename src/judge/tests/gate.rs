@@ -1,10 +1,11 @@
 //! Laws 11 and 12.
 
+use super::windows::allowed;
 use super::*;
-use crate::model::ids::AskId;
+use crate::model::inventory::Native;
 use crate::model::machine::Evidence;
 use crate::model::plan::{Gate, Verdict};
-use crate::model::policy::{Adopt, Checkpoint, Method, Owner, Unconfirmed};
+use crate::model::policy::{Adopt, Checkpoint, Method, Natives, Owner, Unconfirmed};
 use crate::model::rollout::Fall;
 use Because::{Failed, Named, Outdated, Surplus};
 use Condition::{Provisioning, Unready};
@@ -17,21 +18,13 @@ fn going(state: &mut PoolState) {
     state.rollout.as_mut().unwrap().stage = Stage::Going;
 }
 
-fn asked(pool: Pool) -> Pool {
-    pool.set(|pool| pool.state.honoured.push(AskId::new("ask")))
-}
-
 #[test]
 fn law_11_closed() {
     lawful("open", &four().delete("a", Outdated));
     breaks(&[11], "paused", &four().recall(paused).delete("a", Outdated));
     breaks(&[11], "paused, in place", &four().recall(paused).reimage("a"));
     breaks(&[11], "no rollout", &four().no_rollout().delete("a", Outdated));
-    let shut = crate::model::calendar::Windows::new(
-        vec![crate::model::calendar::Window::dated("2020-01-01", "2020-01-02", &utc()).unwrap()],
-        vec![],
-    );
-    let shut = four().set(|pool| pool.draft.windows = shut.unwrap());
+    let shut = four().set(|pool| pool.draft.windows = allowed("2020-01-01", "2020-01-02"));
     breaks(&[11], "outside its window", &shut.delete("a", Outdated));
     let left = four().recall(paused).edit("a", |m| m.lifecycle = Lifecycle::Drained);
     lawful("on its way out before", &left.delete("a", Outdated));
@@ -43,10 +36,6 @@ fn law_11_closed() {
     let wish = four().recall(paused).edit("a", |m| named(m, false));
     lawful("named", &wish.delete("a", Named));
     breaks(&[11], "named by nobody", &four().recall(paused).delete("a", Named));
-}
-
-fn utc() -> crate::model::calendar::Zone {
-    crate::model::calendar::Zone::utc()
 }
 
 #[test]
@@ -67,11 +56,54 @@ fn law_11_opened_without_cause() {
     breaks(&[11], "nobody asked", &opened());
     lawful("somebody asked", &asked(opened()).delete("a", Outdated));
     breaks(&[11], "and it acts", &opened().delete("a", Outdated));
-    let other = opened().set(|pool| {
-        let was = pool.before.as_mut().unwrap().rollout.as_mut().unwrap();
-        was.to = Revision::new("r3");
+    let other = |pool: Pool| {
+        pool.set(|pool| {
+            let was = pool.before.as_mut().unwrap().rollout.as_mut().unwrap();
+            was.to = Revision::new("r3");
+        })
+    };
+    breaks(&[11], "another target is paused as well", &other(opened()).delete("a", Outdated));
+    let failed = || four().recall(failing).set(|pool| going(&mut pool.state));
+    breaks(&[11], "it failed, and nobody asked", &failed());
+    lawful("another target failed", &other(failed()).delete("a", Outdated));
+}
+
+#[test]
+fn law_11_who_else_replaces() {
+    let native = Native::AutoOsUpgrade;
+    let pool = four().set(|pool| pool.set.natives.push(native)).delete("a", Outdated);
+    breaks(&[11], "the cloud's own upgrade is on", &pool);
+    lawful("the policy warns only", &pool.set(|pool| pool.draft.natives = Natives::Warn));
+    let other = four().set(|pool| pool.set.revision = Revision::new("r3"));
+    breaks(&[11], "what is born is of another model", &other.delete("a", Outdated));
+}
+
+#[test]
+fn law_11_reasons_are_true() {
+    breaks(&[11], "failed, and serves", &four().delete("a", Failed));
+    let ill = |since: Span| four().with("x", NEW, Unready).edit("x", |m| m.since = ago(since));
+    breaks(&[11], "ill for a moment", &ill(Span::minutes(9)).delete("x", Failed));
+    lawful("ill for long", &ill(Span::minutes(10)).delete("x", Failed));
+    let young = || four().with("x", NEW, Provisioning);
+    breaks(&[11], "still booting", &young().delete("x", Failed));
+    let late = young().edit("x", |m| m.imaged = ago(Span::minutes(20)));
+    lawful("never came up", &late.delete("x", Failed));
+    let gone = four().edit("a", |m| m.lifecycle = Lifecycle::Drained);
+    lawful("on its way out before", &gone.delete("a", Failed));
+    breaks(&[11], "named by nobody", &four().delete("a", Named));
+    breaks(&[11], "drained, and named by nobody", &four().drain("a", Named));
+    lawful("named", &four().edit("a", |m| named(m, false)).delete("a", Named));
+    let only = |pool: Pool| pool.set(|pool| pool.draft.rollout.method = Method::OnDelete);
+    breaks(&[11], "only names count", &only(four()).delete("a", Outdated));
+    let wish = only(four()).edit("a", |m| named(m, false));
+    lawful("only names count, and it is named", &wish.delete("a", Outdated));
+    let new = Pool::of(3, 1, 0).serving("abcn", NEW).reimage("a");
+    let new = new.set(|pool| {
+        if let Action::Reimage { targets, .. } = &mut pool.actions[0] {
+            targets[0].because = Surplus;
+        }
     });
-    lawful("another target", &other.delete("a", Outdated));
+    breaks(&[11], "updated in place, and on target", &new);
 }
 
 #[test]
@@ -121,7 +153,10 @@ fn law_11_the_flag_alone() {
     breaks(&[11], "does not count", &flagged(four()).delete("a", Outdated));
     let counts = |state: &mut PoolState| state.advisory_before = Some(NOW);
     lawful("counts", &flagged(four()).recall(counts).delete("a", Outdated));
-    let first = || flagged(four()).recall(counts).set(|pool| pool.before = None);
+    let first = || {
+        let pool = flagged(four()).recall(counts);
+        pool.set(|pool| (pool.before, pool.state.surplus_confirmed) = (None, false))
+    };
     breaks(&[11], "not at first sight", &first().delete("a", Outdated));
     let roll = first().set(|pool| pool.draft.adopt = Adopt::Roll);
     lawful("unless the policy says so", &roll.delete("a", Outdated));
@@ -156,6 +191,33 @@ fn law_11_before_a_checkpoint() {
 }
 
 #[test]
+fn law_11_no_more_leave_than_a_checkpoint_lets_come() {
+    let pool = |at: u8| {
+        let pool = Pool::of(4, 0, 3).serving("abc", OLD).serving("n", NEW);
+        pool.set(|pool| pool.draft.rollout.checkpoints = vec![checkpoint(at)])
+    };
+    breaks(&[11], "one is new, and one may be", &pool(1).delete("a", Outdated));
+    lawful("two may be", &pool(2).delete("a", Outdated));
+    breaks(&[11], "and not three", &pool(2).delete("ab", Outdated));
+    breaks(&[11], "in place", &pool(1).reimage("a"));
+    let updating = pool(2).edit("b", |m| m.lifecycle = Lifecycle::Updating);
+    breaks(&[11], "one is on its way in place", &updating.reimage("a"));
+    let left = pool(2).edit("b", |m| m.lifecycle = Lifecycle::Draining);
+    breaks(&[11], "one is on its way out", &left.delete("a", Outdated));
+    let wish = pool(2).edit("b", |m| m.lifecycle = Lifecycle::Draining);
+    let wish = wish.edit("b", |m| named(m, false));
+    lawful("one is on its way out by a wish", &wish.delete("a", Outdated));
+    let young = pool(1).edit("a", |m| {
+        (m.condition, m.ever_available, m.imaged) = (Provisioning, false, ago(Span::minutes(2)));
+    });
+    lawful("what never served is no loss", &young.delete("a", Outdated));
+    let kept = pool(2).edit("b", held);
+    lawful("what is held stands for itself", &kept.delete("a", Outdated));
+    let wish = pool(1).edit("a", |m| named(m, false));
+    lawful("wishes are filled", &wish.delete("a", Named));
+}
+
+#[test]
 fn law_11_a_checkpoint_is_passed_with_cause() {
     let passed = |soaking: i64, approved: bool, verdict: Verdict| {
         four().set(|pool| {
@@ -169,6 +231,8 @@ fn law_11_a_checkpoint_is_passed_with_cause() {
         })
     };
     lawful("soaked, approved, passing", &passed(15, true, Verdict::Pass));
+    let few = passed(15, true, Verdict::Pass).edit("n", |m| m.condition = Unready);
+    breaks(&[11], "not reached", &few);
     breaks(&[11], "not soaked", &passed(14, true, Verdict::Pass));
     breaks(&[11], "not approved", &passed(15, false, Verdict::Pass));
     breaks(&[11], "its gate fails", &passed(15, true, Verdict::Fail));
@@ -213,7 +277,7 @@ fn law_12_brake() {
 
 #[test]
 fn law_12_first_sight() {
-    let first = || ten().set(|pool| pool.before = None);
+    let first = || ten().set(|pool| (pool.before, pool.state.surplus_confirmed) = (None, false));
     lawful("nothing is taken", &first());
     breaks(&[12], "one is taken", &first().delete("a", Surplus));
     let unconfirmed = || ten().recall(|s| s.surplus_confirmed = false);
@@ -222,6 +286,75 @@ fn law_12_first_sight() {
     breaks(&[12], "confirmed by nobody", &yes.delete("a", Surplus));
     let yes = unconfirmed().set(|pool| pool.state.surplus_confirmed = true);
     lawful("confirmed", &asked(yes).delete("ab", Surplus));
+    let agreed = |pool: Pool| pool.set(|pool| pool.state.surplus_confirmed = true);
+    breaks(&[12], "agreed to beforehand", &agreed(first()));
+    breaks(&[12], "agreed to by nobody", &agreed(unconfirmed()));
+    let none = Pool::of(4, 1, 0).serving("abcd", NEW).no_rollout();
+    lawful("there is none", &agreed(none.recall(|s| s.surplus_confirmed = false)));
+}
+
+#[test]
+fn law_12_repair_stops_itself() {
+    let failed = |names: &str, served: bool| {
+        let pool = Pool::of(6, 4, 4).serving("abcdef", NEW).no_rollout();
+        names.chars().fold(pool, |pool, name| {
+            pool.edit(&name.to_string(), |m| {
+                let since = ago(Span::minutes(11));
+                (m.condition, m.since, m.ever_available) = (Unready, since, served);
+            })
+        })
+    };
+    lawful("two of six", &failed("ab", true).delete("a", Failed));
+    breaks(&[12], "three of six are too many", &failed("abc", true).delete("a", Failed));
+    breaks(&[12], "and are not drained", &failed("abc", true).drain("a", Failed));
+    lawful("nothing is repaired", &failed("abc", true));
+    lawful("they never served", &failed("abc", false).delete("a", Failed));
+    let since = |at: Span| move |m: &mut Machine| m.since = ago(at);
+    let old = failed("abc", true).edit("c", since(Span::minutes(71)));
+    lawful("one failed long ago", &old.delete("a", Failed));
+    let twice = failed("abc", true).recall(|state| {
+        let key = machine("c", Unready).key();
+        state.casualties.push((key, ago(Span::minutes(60))));
+    });
+    lawful("one had failed long ago", &twice.delete("a", Failed));
+    let calm = ["a", "b", "c"]
+        .iter()
+        .fold(failed("abc", true), |pool, name| pool.edit(name, since(Span::minutes(20))));
+    lawful("no other failed since", &calm.delete("a", Failed));
+    let yes = |pool: Pool| pool.set(|pool| pool.state.breaker_released = Some(NOW));
+    breaks(&[12], "released by nobody", &yes(failed("abc", true)).delete("a", Failed));
+    lawful("released", &asked(yes(failed("abc", true))).delete("a", Failed));
+    let known = failed("abc", true).recall(|s| s.breaker_released = Some(NOW));
+    lawful("released before", &known.delete("a", Failed));
+}
+
+#[test]
+fn law_12_repaired_in_turn() {
+    let pool = |serving: &str| {
+        let pool = Pool::of(6, 4, 4).serving(serving, NEW).with("xy", NEW, Unready).no_rollout();
+        ["x", "y"].iter().fold(pool, |pool, name| {
+            pool.edit(name, |m| (m.since, m.ever_available) = (ago(Span::hours(1)), false))
+        })
+    };
+    lawful("one", &pool("abcdef").delete("x", Failed));
+    breaks(&[12], "one at once", &pool("abcdef").delete("xy", Failed));
+    let two = pool("abcdef").set(|pool| pool.draft.repair.max_at_once = 2);
+    lawful("two at once", &two.delete("xy", Failed));
+    let minutes = Span::minutes;
+    let beside = |serving: &str| {
+        let pool = pool(serving).delete("x", Failed);
+        pool.earlier(minutes(5), &accepted(minutes(5))).delete("y", Failed)
+    };
+    breaks(&[12], "another leaves and is missing", &beside("abcde"));
+    lawful("another leaves and was made up for", &beside("abcdef"));
+    let coming = beside("abcde").raise(1).earlier(minutes(4), &accepted(minutes(4)));
+    lawful("another leaves, and one comes for it", &coming);
+    let drained = |method: Method| {
+        let pool = beside("abcde").edit("a", |m| m.lifecycle = Lifecycle::Draining);
+        pool.set(|pool| (pool.draft.rollout.method, pool.draft.count) = (method, 5))
+    };
+    breaks(&[12], "and one is drained to leave", &drained(Method::Replace));
+    lawful("and one is drained to be updated", &drained(Method::Reimage));
 }
 
 #[test]

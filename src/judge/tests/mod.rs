@@ -1,20 +1,22 @@
 //! Hand-made cases: a pool in a few words, a plan for it, and the laws it breaks.
 
 mod after;
+mod course;
 mod gate;
 mod history;
 mod random;
 mod removal;
 mod seen;
 mod size;
+mod windows;
 
 use super::{Case, Note, before};
 use crate::model::action::{Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target};
 use crate::model::budget::Hold;
 use crate::model::ids::{
-    EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
+    AskId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
 };
-use crate::model::inventory::{ModelFields, Orchestration, SetSeen};
+use crate::model::inventory::{ModelFields, SetSeen};
 use crate::model::journal::{Entry, Event, Outcome, Phase, Refusal, Refused};
 use crate::model::machine::{
     Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
@@ -34,6 +36,7 @@ pub(super) fn ago(span: Span) -> Time {
 }
 
 /// A pool of three with one surge, rolling from r1 to r2, and an empty plan.
+#[derive(Clone)]
 pub(super) struct Pool {
     pub(super) draft: Draft,
     pub(super) set: SetSeen,
@@ -47,6 +50,8 @@ pub(super) struct Pool {
     pub(super) facts: Facts,
     pub(super) desired: Option<u32>,
     pub(super) now: Time,
+    /// When the plan would look again.
+    pub(super) again: Time,
 }
 
 pub(super) fn rollout() -> Rollout {
@@ -63,19 +68,8 @@ impl Pool {
         draft.count = u32::from(desired);
         draft.rollout.max_surge = Quantity::of(surge);
         draft.rollout.max_unavailable = Quantity::of(unavailable);
-        let set = SetSeen {
-            revision: Revision::new("r2"),
-            capacity: 0,
-            etag: Some(Etag::new("7")),
-            orchestration: Orchestration::Uniform,
-            zones: Vec::new(),
-            read_at: ago(Span::seconds(2)),
-            complete: true,
-            busy: None,
-            natives: Vec::new(),
-            vm_size: None,
-            model: None,
-        };
+        let read = SetSeen::new(Revision::new("r2"), 0, ago(Span::seconds(2)));
+        let set = SetSeen { etag: Some(Etag::new("7")), ..read };
         let state = PoolState {
             adopted: Some(ago(Span::days(9))),
             surplus_confirmed: true,
@@ -97,6 +91,7 @@ impl Pool {
             facts: Facts::default(),
             desired: None,
             now: NOW,
+            again: NOW,
         }
     }
 
@@ -270,7 +265,7 @@ impl Pool {
                 exceptions: Vec::new(),
             },
             estimate: Estimate::default(),
-            again: NOW,
+            again: self.again,
         };
         Planned { actions: self.actions.clone(), report, state: self.state.clone() }
     }
@@ -319,6 +314,16 @@ pub(super) fn paused(state: &mut PoolState) {
     let (by, why) = ("ops".into(), "test".into());
     let stage = Stage::Paused { by, why, at: ago(Span::minutes(5)) };
     state.rollout.as_mut().unwrap().stage = stage;
+}
+
+pub(super) fn failing(state: &mut PoolState) {
+    let stage = Stage::Failing { why: "bad".into(), at: ago(Span::minutes(5)) };
+    state.rollout.as_mut().unwrap().stage = stage;
+}
+
+/// The plan honours what somebody asked.
+pub(super) fn asked(pool: Pool) -> Pool {
+    pool.set(|pool| pool.state.honoured.push(AskId::new("ask")))
 }
 
 pub(super) fn held(machine: &mut Machine) {

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::policy::{Method, Rollback, Unconfirmed};
 use crate::model::rollout::Blocked;
 use Because::{Failed, Named, NamedNow, Outdated, Surplus};
-use Condition::{Provisioning, Unready};
+use Condition::{Deleting, Provisioning, Unready};
 
 fn four() -> Pool {
     Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW)
@@ -42,6 +42,11 @@ fn law_3_drained_first() {
     breaks(&[3], "the drain was blocked", &blocked.delete("a", Outdated));
     let back = well().restore("a").earlier(Span::minutes(2), &done(Span::minutes(1)));
     breaks(&[3], "taken back since", &back.delete("a", Outdated));
+    let refused = refused(Refusal::Conflict, Span::minutes(1));
+    let stays = well().restore("a").earlier(Span::minutes(2), &refused);
+    lawful("not taken back", &stays.delete("a", Outdated));
+    let updated = well().reimage("a").earlier(Span::minutes(2), &done(Span::minutes(1)));
+    breaks(&[3], "updated since", &updated.delete("a", Outdated));
     let old = on_node().edit("a", |m| m.lifecycle = Lifecycle::Drained);
     lawful("before the journal began", &old.delete("a", Outdated));
     let other = on_node().edit("a", |m| {
@@ -58,7 +63,19 @@ fn law_3_nothing_left_to_drain() {
         (m.condition, m.since) = (Unready, ago(Span::hours(1)));
     });
     lawful("failed and not ready", &dead.delete("a", Failed));
-    breaks(&[3], "called failed while it serves", &on_node().delete("a", Failed));
+    breaks(&[3, 11], "called failed while it serves", &on_node().delete("a", Failed));
+    let going = |since: Span, ours: bool| {
+        let pool = on_node().raise(0).earlier(Span::hours(9), &done(Span::hours(9)));
+        pool.edit("a", |m| {
+            (m.condition, m.since, m.lifecycle_since) = (Deleting, ago(since), ago(since));
+            m.lifecycle = if ours { Lifecycle::Deleting } else { Lifecycle::InService };
+        })
+    };
+    let hours = Span::hours(1);
+    lawful("stuck, and asked once more", &going(hours, true).delete("a", Outdated));
+    let brief = going(Span::minutes(29), true).delete("a", Outdated);
+    breaks(&[3], "the cloud is still at it", &brief);
+    breaks(&[3], "somebody else asked", &going(hours, false).delete("a", Outdated));
     let wish = on_node().edit("a", |m| named(m, true));
     lawful("the loss is accepted", &wish.delete("a", NamedNow));
 }
@@ -127,6 +144,16 @@ fn law_6_newest_last() {
         }
     };
     lawful("the others were blocked", &pool().recall(tried).delete("n", Surplus));
+    let said = || pool().set(|pool| tried(&mut pool.state));
+    breaks(&[6], "nothing says that they were blocked", &said().delete("n", Surplus));
+    let blocked = refused(Refusal::Conflict, Span::minutes(1));
+    let blocked = said().drain("ab", Outdated).earlier(Span::minutes(2), &blocked);
+    lawful("the journal says that they were blocked", &blocked.delete("n", Surplus));
+    let ended = |state: &mut PoolState| {
+        tried(state);
+        state.blocked.iter_mut().for_each(|blocked| blocked.until = NOW);
+    };
+    breaks(&[6], "their wait is over", &pool().recall(ended).delete("n", Surplus));
     let wish = pool().edit("n", |m| named(m, false));
     lawful("a person named it", &wish.delete("n", Named));
     let in_place = pool().set(|pool| pool.draft.rollout.method = Method::Reimage);
@@ -147,12 +174,7 @@ fn law_6_our_own_replacements() {
 
 #[test]
 fn law_6_once_failing_the_old_is_the_good_one() {
-    let failing = || {
-        two_too_many().recall(|state| {
-            let stage = Stage::Failing { why: "bad".into(), at: ago(Span::minutes(5)) };
-            state.rollout.as_mut().unwrap().stage = stage;
-        })
-    };
+    let failing = || two_too_many().recall(failing);
     lawful("the abandoned one goes", &failing().delete("n", Surplus));
     breaks(&[6], "the good one goes", &failing().delete("a", Surplus));
     let over = || two_too_many().no_rollout().recall(|s| s.wanted = Some(Revision::new(OLD)));
@@ -165,8 +187,17 @@ fn law_10_only_what_is_ours_is_put_back() {
     breaks(&[10], "never taken out", &four().restore("a"));
     let gray = four().edit("a", |m| m.lifecycle = Lifecycle::CutOff);
     lawful("out of service", &gray.restore("a"));
-    let drained = four().drain("a", Surplus).earlier(Span::minutes(9), &done(Span::minutes(3)));
-    lawful("drained by us", &drained.restore("a"));
+    let drained = || {
+        let pool = four().edit("a", node).drain("a", Surplus);
+        pool.earlier(Span::minutes(9), &done(Span::minutes(3)))
+    };
+    lawful("drained by us", &drained().restore("a"));
+    let back = |how: &[(Span, Event)]| drained().restore("a").earlier(Span::minutes(2), how);
+    breaks(&[10], "put back already", &back(&done(Span::minutes(1))).restore("a"));
+    let lost = refused(Refusal::Conflict, Span::minutes(1));
+    lawful("not put back yet", &back(&lost).restore("a"));
+    let again = back(&done(Span::minutes(1))).drain("a", Surplus);
+    lawful("drained again", &again.earlier(Span::ZERO, &[]).restore("a"));
     breaks(&[10], "a model of others", &four().write_model());
     let allowed = four().set(|pool| pool.draft.rollout.rollback = Rollback::WriteModel);
     lawful("a model that we may write", &allowed.write_model());

@@ -30,6 +30,15 @@ fn the_picture() {
     let late = four().set(|pool| pool.set.read_at = NOW).delete("a", Outdated);
     let late = late.set(|pool| pool.set.read_at = ago(Span::seconds(30)));
     breaks(&[5], "may be sent too late", &late);
+    let brief = |before: Time| {
+        four().delete("a", Outdated).set(|pool| {
+            if let Action::Delete { before: until, .. } = &mut pool.actions[0] {
+                *until = before;
+            }
+        })
+    };
+    breaks(&[5], "sent after its own last moment", &brief(ago(Span::seconds(1))));
+    lawful("sent at its own last moment", &brief(NOW));
     let other = Pool::of(3, 1, 0).serving("abc", OLD).raise(1);
     let other = other.set(|pool| pool.set.etag = Some(Etag::new("8")));
     breaks(&[5], "expects another version of the set", &other);

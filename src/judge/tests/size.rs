@@ -4,7 +4,7 @@ use super::*;
 use crate::model::journal::Refusal;
 use crate::model::plan::Quota;
 use crate::model::policy::Unconfirmed;
-use crate::model::rollout::Fall;
+use crate::model::rollout::{BackOff, Fall};
 use Because::{Failed, NamedNow, Outdated, Surplus};
 use Condition::{Deleting, Provisioning, Unready};
 
@@ -94,6 +94,27 @@ fn the_last_one() {
     let spent = Quota { family: "D".into(), cores_left: 0, cores_each: 4 };
     let spent = one().set(|pool| pool.facts.quota = Some(spent));
     lawful("unless the quota is spent", &spent.delete("a", Outdated));
+    let waits = |state: &mut PoolState| {
+        state.backoff.push(BackOff {
+            refusal: Refusal::NoCapacity,
+            zone: None,
+            code: None,
+            times: 1,
+            at: ago(Span::minutes(2)),
+            until: NOW.plus(Span::minutes(3)),
+            available_then: 1,
+        });
+    };
+    lawful("unless a raise was refused", &one().recall(waits).delete("a", Outdated));
+    let said = || one().set(|pool| waits(&mut pool.state));
+    breaks(&[1], "nothing says that one was refused", &said().delete("a", Outdated));
+    let refused = |why: Refusal| {
+        let events = refused(why, Span::minutes(2));
+        said().raise(1).earlier(Span::minutes(3), &events).delete("a", Outdated)
+    };
+    lawful("the journal says that one was refused", &refused(Refusal::NoCapacity));
+    let over = one().recall(waits).recall(|state| state.backoff[0].until = NOW);
+    breaks(&[1], "its wait is over", &over.delete("a", Outdated));
     let none = Pool::of(1, 0, 1).serving("a", OLD);
     lawful("unless there is no surge", &none.delete("a", Outdated));
     let zero = Pool::of(0, 1, 0).serving("a", OLD).no_rollout();
@@ -106,7 +127,7 @@ fn a_loss_that_a_person_accepted() {
     let wish = |pool: Pool| pool.edit("a", |m| named(m, true));
     let two = || Pool::of(2, 1, 0).serving("ab", OLD);
     lawful("goes under the floor", &wish(two()).delete("a", NamedNow));
-    breaks(&[1], "accepted by nobody", &two().delete("a", NamedNow));
+    breaks(&[1, 11], "accepted by nobody", &two().delete("a", NamedNow));
     let three = wish(Pool::of(2, 1, 0).serving("abc", OLD));
     let both = three.delete("a", NamedNow).drain("b", Outdated);
     breaks(&[1], "what stays is judged without it", &both);
@@ -143,6 +164,11 @@ fn the_ceiling() {
     breaks(&[2], "after a delete", &late);
     let other = three().raise(1).set(|pool| pool.set.capacity = 2);
     breaks(&[2, 5], "from another number", &other);
+    let low = Pool::of(3, 2, 0).serving("abc", OLD).set(|pool| {
+        let (expect, reason) = (pool.expect(3), "".into());
+        pool.actions.push(Action::Raise { from: 2, to: 4, drift: false, reason, expect });
+    });
+    breaks(&[2], "from another number, to one that is right", &low);
     let over = three().set(|pool| {
         pool.set.capacity = 4;
         let (expect, reason) = (pool.expect(4), "".into());
@@ -186,6 +212,14 @@ fn machines_on_their_way_out() {
         |pool: Pool| pool.set(|pool| pool.draft.rollout.count_deleting = false).raise(1);
     breaks(&[2], "one being deleted counts", &leaving().raise(1));
     lawful("unless the policy leaves it out", &uncounted(leaving()));
+    let asked = |events: &[(Span, Event)]| {
+        let pool = three().serving("x", OLD).delete("x", Outdated);
+        let pool = pool.earlier(Span::minutes(5), events);
+        uncounted(pool.edit("x", |m| m.lifecycle = Lifecycle::Deleting))
+    };
+    lawful("asked to go", &asked(&accepted(Span::minutes(5))));
+    let stays = refused(Refusal::Conflict, Span::minutes(4));
+    breaks(&[2], "asked to go, and refused", &asked(&stays));
     let drains = three().serving("x", OLD).edit("x", |m| m.lifecycle = Lifecycle::Draining);
     breaks(&[2], "one that drains runs still", &uncounted(drains));
     let off = |pool: Pool| pool.recall(|s| s.written_off.push(machine("x", Deleting).key()));

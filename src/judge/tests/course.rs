@@ -1,0 +1,197 @@
+//! Law 11: the moves of a rollout, each with cause.
+
+use super::*;
+use crate::model::plan::{Gate, Verdict};
+use crate::model::policy::{Checkpoint, Method};
+use crate::model::rollout::{Ended, Ending};
+
+fn ended(how: Ending, at: Time) -> Ended {
+    Ended {
+        cause: Cause::Revision,
+        to: Revision::new(NEW),
+        at,
+        how,
+        done: 3,
+        covered: 3,
+        failed: 0,
+    }
+}
+
+/// Three that serve on target, and the plan calls the rollout done, which was watched for so long.
+fn finishes(watched: Option<Span>) -> Pool {
+    Pool::of(3, 1, 0).serving("abc", NEW).set(|pool| {
+        pool.draft.rollout.bake = Span::minutes(30);
+        let was = pool.before.as_mut().unwrap().rollout.as_mut().unwrap();
+        was.stage = watched.map_or(Stage::Going, |long| Stage::Baking { since: ago(long) });
+        pool.state.rollout = None;
+        pool.state.last = Some(ended(Ending::Succeeded, NOW));
+    })
+}
+
+fn baked() -> Pool {
+    finishes(Some(Span::minutes(30)))
+}
+
+fn gate(pool: Pool, name: &str, verdict: Verdict) -> Pool {
+    pool.set(|pool| pool.facts.gates.push(Gate { name: name.into(), verdict, at: NOW }))
+}
+
+#[test]
+fn it_is_watched_to_the_end() {
+    lawful("half an hour", &baked());
+    breaks(&[11], "a minute less", &finishes(Some(Span::minutes(29))));
+    breaks(&[11], "not at all", &finishes(None));
+    let none = finishes(None).set(|pool| pool.draft.rollout.bake = Span::ZERO);
+    lawful("nothing is to be watched", &none);
+    lawful("a person promoted it", &asked(finishes(Some(Span::minutes(1)))));
+    let other = baked().set(|pool| {
+        pool.before.as_mut().unwrap().rollout.as_mut().unwrap().to = Revision::new("r3");
+    });
+    breaks(&[11], "another target was watched", &other);
+    let unopened = baked().set(|pool| pool.before.as_mut().unwrap().rollout = None);
+    breaks(&[11], "opened and done at once", &unopened);
+}
+
+#[test]
+fn its_gates_pass_to_the_end() {
+    lawful("passes", &gate(baked(), "slo", Verdict::Pass));
+    breaks(&[11], "fails", &gate(baked(), "slo", Verdict::Fail));
+    breaks(&[11], "says nothing", &gate(baked(), "slo", Verdict::Unknown));
+    let named = || {
+        baked().set(|pool| {
+            let (at, gates) = (Quantity::of(1), vec!["slo".into()]);
+            let checkpoint = Checkpoint { at, soak: Span::ZERO, approval: false, gates };
+            pool.draft.rollout.checkpoints = vec![checkpoint];
+        })
+    };
+    breaks(&[11], "a checkpoint names it, and nobody asked it", &named());
+    lawful("a checkpoint names it", &gate(named(), "slo", Verdict::Pass));
+}
+
+#[test]
+fn it_is_done() {
+    breaks(&[11], "one is outdated", &baked().serving("x", OLD));
+    lawful("one is outdated and held", &baked().serving("x", OLD).edit("x", held));
+    breaks(&[11], "one is missing", &baked().set(|pool| drop(pool.machines.pop())));
+    breaks(&[11], "one boots", &baked().with("x", NEW, Condition::Provisioning));
+    breaks(&[11], "one is ill", &baked().with("x", NEW, Condition::Unready));
+    breaks(&[11], "one leaves", &baked().with("x", OLD, Condition::Deleting));
+    let wish = || baked().serving("x", NEW).edit("x", |m| named(m, false));
+    breaks(&[11], "one was named", &wish());
+    lawful("one was named and is held", &wish().edit("x", |m| m.protection = Protection::All));
+    let refresh = |imaged: Span| {
+        let pool = baked().edit("a", |m| m.imaged = ago(imaged));
+        pool.set(|pool| pool.before.as_mut().unwrap().refresh_before = Some(ago(Span::hours(10))))
+    };
+    breaks(&[11], "one is older than was asked for", &refresh(Span::hours(11)));
+    lawful("none is older", &refresh(Span::hours(9)));
+    lawful("older, and held", &refresh(Span::hours(11)).edit("a", held));
+    let tried = refresh(Span::hours(11)).set(|pool| {
+        let key = machine("a", Condition::Ready).key();
+        pool.before.as_mut().unwrap().rollout.as_mut().unwrap().tried.push(key);
+    });
+    lawful("older, and an update brought nothing", &tried);
+    let unnamed = refresh(Span::hours(11)).set(|pool| {
+        pool.draft.rollout.method = Method::OnDelete;
+    });
+    lawful("older, and only names count", &unnamed);
+    let coming = baked().raise(1).earlier(Span::minutes(1), &accepted(Span::minutes(1)));
+    breaks(&[11], "one comes", &coming);
+    lawful("a person promoted it", &asked(baked().serving("x", OLD)));
+}
+
+#[test]
+fn stopped_is_not_closed() {
+    let closes = |how: fn(&mut PoolState), ending: Option<Ending>| {
+        Pool::of(3, 1, 0).serving("abc", NEW).set(|pool| {
+            how(pool.before.as_mut().unwrap());
+            pool.state.rollout = None;
+            pool.state.last = ending.map(|how| ended(how, NOW));
+        })
+    };
+    breaks(&[11], "paused", &closes(paused, None));
+    breaks(&[11], "failing", &closes(failing, None));
+    breaks(&[11], "paused, and called done", &closes(paused, Some(Ending::Succeeded)));
+    breaks(&[11], "aborted by nobody", &closes(|_| (), Some(Ending::Aborted)));
+    lawful("aborted", &asked(closes(paused, Some(Ending::Aborted))));
+    let back = |how: fn(&mut PoolState)| {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD);
+        let pool = pool.set(|pool| pool.set.revision = Revision::new(OLD));
+        pool.set(|pool| {
+            how(pool.before.as_mut().unwrap());
+            (pool.state.rollout, pool.state.wanted) = (None, Some(Revision::new(OLD)));
+            let to = Revision::new(OLD);
+            pool.state.last = Some(Ended { to, ..ended(Ending::RolledBack, NOW) });
+        })
+    };
+    lawful("somebody put back what it left", &back(failing));
+    breaks(&[11], "somebody put back what a paused one left", &back(paused));
+}
+
+/// None is open, and the plan opens one.
+fn opens(last: &Ended) -> Pool {
+    let pool = Pool::of(3, 1, 0).serving("abc", OLD);
+    pool.no_rollout().recall(|state| state.last = Some(last.clone())).set(|pool| {
+        pool.state.rollout = Some(Rollout { opened: NOW, ..rollout() });
+    })
+}
+
+#[test]
+fn what_was_completed_is_not_rolled_out_again_within_the_hour() {
+    let lately = || ended(Ending::Succeeded, ago(Span::minutes(59)));
+    breaks(&[11], "an hour less a minute", &opens(&lately()));
+    lawful("an hour", &opens(&ended(Ending::Succeeded, ago(Span::hours(1)))));
+    lawful("it was aborted", &opens(&ended(Ending::Aborted, ago(Span::minutes(5)))));
+    let exceptions = ended(Ending::SucceededWithExceptions, ago(Span::minutes(5)));
+    breaks(&[11], "with exceptions", &opens(&exceptions));
+    lawful("another revision", &opens(&Ended { to: Revision::new("r3"), ..lately() }));
+    lawful("it was for age", &opens(&Ended { cause: Cause::MaxAge, ..lately() }));
+    let refresh = opens(&lately()).set(|pool| {
+        pool.state.rollout.as_mut().unwrap().cause = Cause::Refresh;
+    });
+    lawful("it is for age", &refresh);
+    lawful("a person asked", &asked(opens(&lately())));
+    let released = |state: &mut PoolState| state.hot_loop_released = Some(Revision::new(NEW));
+    lawful("a person asked before", &opens(&lately()).recall(released));
+    let said = opens(&lately()).set(|pool| released(&mut pool.state));
+    breaks(&[11], "nobody asked before", &said);
+}
+
+#[test]
+fn what_was_aborted_stays_as_it_is() {
+    let aborted = |state: &mut PoolState| {
+        state.mixed = true;
+        state.model.seen = Some(Revision::new(NEW));
+    };
+    let mixed = || opens(&ended(Ending::Aborted, ago(Span::hours(5)))).recall(aborted);
+    breaks(&[11], "and is moved", &mixed());
+    lawful("a person asked", &asked(mixed()));
+    let wrote = mixed().recall(|state| state.model.seen = Some(Revision::new("r3")));
+    lawful("somebody wrote the model since", &wrote);
+    let other = mixed().recall(|state| state.wanted = Some(Revision::new("r3")));
+    lawful("something else is wanted", &other);
+}
+
+#[test]
+fn waits_begin_when_they_begin() {
+    let pool = || Pool::of(3, 1, 0).serving("abc", NEW);
+    let soaks =
+        |at: Time| pool().set(|pool| pool.state.rollout.as_mut().unwrap().soaking = Some(at));
+    lawful("a soak begins", &soaks(NOW));
+    breaks(&[11], "a soak began earlier", &soaks(ago(Span::minutes(1))));
+    let bakes = |at: Time| {
+        pool().set(|pool| pool.state.rollout.as_mut().unwrap().stage = Stage::Baking { since: at })
+    };
+    lawful("a watch begins", &bakes(NOW));
+    breaks(&[11], "a watch began earlier", &bakes(ago(Span::minutes(1))));
+    let goes_on = pool().recall(|state| {
+        let rollout = state.rollout.as_mut().unwrap();
+        rollout.stage = Stage::Baking { since: ago(Span::minutes(9)) };
+        rollout.soaking = Some(ago(Span::minutes(9)));
+        rollout.approved = true;
+    });
+    lawful("they go on", &goes_on);
+    let yes = || pool().set(|pool| pool.state.rollout.as_mut().unwrap().approved = true);
+    breaks(&[11], "approved by nobody", &yes());
+    lawful("approved", &asked(yes()));
+}

@@ -1,0 +1,113 @@
+//! What windows let be done, and what they do not excuse: laws 7 and 11.
+
+use super::history::{CALM, alone, hold, turn};
+use super::*;
+use crate::judge::history::Past;
+use crate::model::calendar::{Window, Windows, Zone};
+use Because::Surplus;
+
+fn window(from: &str, until: &str) -> Window {
+    Window::dated(from, until, &Zone::utc()).unwrap()
+}
+
+pub(super) fn allowed(from: &str, until: &str) -> Windows {
+    Windows::new(vec![window(from, until)], vec![]).unwrap()
+}
+
+fn denied(from: &str, until: &str) -> Windows {
+    Windows::new(vec![], vec![window(from, until)]).unwrap()
+}
+
+/// The instant of these tests as people write it, and an hour before and after.
+const HOUR: [&str; 3] = ["2026-03-01T11:00", "2026-03-01T12:00", "2026-03-01T13:00"];
+
+/// The laws that a pool breaks in the calm, at these hours after now, telling why it waits.
+fn in_the_calm(pool: &Pool, hours: &[i64]) -> Vec<u8> {
+    let mut past = Past::default();
+    let told = |at: i64| {
+        let mut pool = Pool { now: NOW.plus(Span::hours(at)), ..pool.clone() };
+        if pool.holds.is_empty() {
+            pool.holds.push(hold(true, Span::ZERO, None));
+        }
+        pool
+    };
+    hours.iter().flat_map(|at| turn(&told(*at), &mut past, CALM)).collect()
+}
+
+/// A rollout that waits for a window which does not come, of as many as serve.
+fn shut(serving: &str) -> Pool {
+    let pool = Pool::of(3, 1, 0).serving(serving, OLD);
+    pool.set(|pool| pool.draft.windows = allowed("2020-01-01", "2020-01-02"))
+}
+
+#[test]
+fn law_7_what_fails_is_made_up_for_outside_windows() {
+    assert_eq!(in_the_calm(&shut("ab"), &[0, 48]), [7], "one is missing for two days");
+    assert!(in_the_calm(&shut("ab"), &[0, 10]).is_empty(), "for as long as it may take");
+    assert!(in_the_calm(&shut("abc"), &[0, 48]).is_empty(), "whole, and outdated");
+    let wish = shut("abc").edit("a", |m| named(m, false));
+    assert_eq!(in_the_calm(&wish, &[0, 48]), [7], "one was named and stays");
+    let ill = shut("abc").with("x", OLD, Condition::Failed);
+    assert_eq!(in_the_calm(&ill, &[0, 48]), [7], "one failed and stays");
+    let person = shut("ab").set(|pool| pool.holds.push(hold(true, Span::ZERO, Some("approve"))));
+    assert!(in_the_calm(&person, &[0, 48]).is_empty(), "it waits for a person");
+}
+
+#[test]
+fn law_7_the_time_outside_windows_begins_anew() {
+    let at = |serving: &str, hours: i64| {
+        let mut pool = Pool { now: NOW.plus(Span::hours(hours)), ..shut(serving) };
+        pool.holds.push(hold(true, Span::ZERO, None));
+        pool
+    };
+    let run = |middle: &Pool| {
+        let mut past = Past::default();
+        let each = [&at("ab", 0), middle, &at("ab", 13), &at("ab", 20)];
+        let laws: Vec<u8> = each.iter().flat_map(|pool| turn(pool, &mut past, CALM)).collect();
+        laws
+    };
+    assert_eq!(run(&at("ab", 9)), [7], "ill all the while");
+    assert!(run(&at("abc", 9)).is_empty(), "whole in between");
+    let open = at("ab", 9).set(|pool| pool.draft.windows = Windows::default());
+    assert!(run(&open).is_empty(), "inside its window in between");
+}
+
+#[test]
+fn law_7_a_window_that_is_closed_is_forgiven() {
+    let rolls = |windows: Windows| {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD);
+        in_the_calm(&pool.set(|pool| pool.draft.windows = windows), &[0, 24 * 9, 24 * 18])
+    };
+    assert_eq!(rolls(Windows::default()), [7], "nothing is replaced for nine days");
+    assert!(rolls(allowed("2020-01-01", "2020-01-02")).is_empty(), "no window opened");
+}
+
+#[test]
+fn law_7_awake_when_a_window_changes() {
+    let sleeps = |windows: Windows, minutes: i64| {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD).set(|pool| pool.draft.windows = windows);
+        pool.set(|pool| {
+            pool.again = NOW.plus(Span::minutes(minutes));
+            pool.holds.push(hold(true, Span::minutes(5), None));
+        })
+    };
+    let opens = || allowed(HOUR[2], "2026-03-02");
+    assert_eq!(alone(&sleeps(opens(), 61)), [7], "it opens a minute before");
+    assert!(alone(&sleeps(opens(), 60)).is_empty(), "it opens then");
+    let closes = || allowed(HOUR[0], HOUR[2]);
+    assert_eq!(alone(&sleeps(closes(), 61)), [7], "it closes a minute before");
+    assert_eq!(alone(&sleeps(denied(HOUR[0], HOUR[2]), 61)), [7], "what is denied ends");
+    assert!(alone(&sleeps(Windows::default(), 61)).is_empty(), "there is none");
+    assert!(alone(&sleeps(opens(), 61).no_rollout()).is_empty(), "nothing waits for it");
+}
+
+#[test]
+fn law_11_no_surplus_while_work_is_denied() {
+    let one_too_many = |windows: Windows| {
+        let pool = Pool::of(3, 1, 0).serving("abcd", NEW).no_rollout();
+        pool.set(|pool| pool.draft.windows = windows).delete("a", Surplus)
+    };
+    breaks(&[11], "denied", &one_too_many(denied(HOUR[0], HOUR[2])));
+    lawful("denied before", &one_too_many(denied(HOUR[0], HOUR[1])));
+    lawful("outside what is allowed", &one_too_many(allowed("2020-01-01", "2020-01-02")));
+}
