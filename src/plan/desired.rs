@@ -1,6 +1,7 @@
 //! How many: what the owner says, with a brake on falls that nobody confirmed, and the capacity that our own writes explain.
 
-use crate::model::action::{Action, Verb};
+use crate::model::action::{Action, Target, Verb};
+use crate::model::ids::EntryId;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Input;
@@ -44,7 +45,11 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     let moved = foreign_change(input, memory, pending);
     let told = match input.policy.owner {
         Owner::Pool => input.policy.count,
-        Owner::ScaleSet => memory.desired.count.saturating_add_signed(moved),
+        // Who writes a number wants some machines, whatever of it was ours.
+        Owner::ScaleSet => {
+            let least = input.set.capacity.min(1);
+            memory.desired.count.saturating_add_signed(moved).max(least)
+        }
     };
     match input.policy.owner {
         Owner::Pool => follow(input, memory, told),
@@ -92,7 +97,9 @@ fn explains(entry: &Entry) -> Option<(i32, i32)> {
             Outcome::Withdrawn => (0, 0),
             Outcome::Mixed(each) => {
                 let refused = each.iter().filter(|(_, refused)| refused.is_some()).count() as i32;
-                (whole + refused, whole + refused)
+                // What was accepted first may have lowered the capacity for those that stay as well.
+                let most = whole + refused;
+                (if accepted.is_some() { whole } else { most }, most)
             }
             Outcome::Refused(refused) => match refused.refusal {
                 // A raise that was accepted and then failed keeps its number; a doubt may be either.
@@ -137,6 +144,7 @@ fn take_ledger(input: &Input, memory: &mut PoolState) {
         let listed = input.open.iter().any(|entry| entry.id == line.entry);
         let quiet =
             line.ended.is_some_and(|at| input.set.read_at >= at.plus(CAPACITY_LAGS)) || !listed;
+        let quiet = quiet && !still_takes(input, &line.entry);
         // What is not known for certain is read off the capacity, once that stands still.
         if !quiet || (line.least != line.most && !still) {
             continue;
@@ -150,6 +158,16 @@ fn take_ledger(input: &Input, memory: &mut PoolState) {
     desired
         .ledger
         .retain(|line| !line.folded || input.open.iter().any(|entry| entry.id == line.entry));
+}
+
+/// Its delete ended for us, and the cloud is at it still: the capacity may fall whenever that ends.
+fn still_takes(input: &Input, id: &EntryId) -> bool {
+    let entry = input.open.iter().find(|entry| entry.id == *id && entry.verb() == Verb::Delete);
+    let going = |target: &Target| {
+        let mut machines = input.machines.iter();
+        machines.any(|m| m.condition == Condition::Deleting && m.missed == 0 && target.is(m))
+    };
+    entry.is_some_and(|entry| entry.action.targets().iter().any(going))
 }
 
 fn watch_capacity(input: &Input, memory: &mut PoolState) {
@@ -182,7 +200,11 @@ fn foreign_change(input: &Input, memory: &mut PoolState, pending: u32) -> i32 {
     desired.above = since(desired.above, seen > most);
     desired.below = since(desired.below, seen < least);
     let Some(since) = desired.above.or(desired.below) else { return 0 };
-    if read_at.since(since) < BELIEVED_AFTER && !agrees_with_list(input, pending) {
+    // Where fewer are wanted then, that is believed at once only of those that are seen going: an old set beside a list
+    // that happens to have as many rows would take machines that serve.
+    let fewer = least.saturating_sub(seen) as usize;
+    let shown = input.policy.owner == Owner::Pool || fewer <= others_take(input);
+    if read_at.since(since) < BELIEVED_AFTER && !(shown && agrees_with_list(input, pending)) {
         return 0;
     }
     (desired.above, desired.below) = (None, None);
@@ -193,14 +215,34 @@ fn foreign_change(input: &Input, memory: &mut PoolState, pending: u32) -> i32 {
     moved
 }
 
-/// As many are listed as the capacity says: two reads that agree are no old picture.
+/// As many are listed as the capacity says: two reads that agree are no old picture. Where the list lacks somebody whom
+/// nobody was seen taking, both may be old.
 fn agrees_with_list(input: &Input, pending: u32) -> bool {
-    let stays = |machine: &&Machine| {
-        let leaves = machine.lifecycle == Lifecycle::Deleting;
-        machine.missed == 0 && machine.condition != Condition::Deleting && !leaves
+    let leaves = |machine: &Machine| {
+        machine.condition == Condition::Deleting || is_being_deleted(input, machine)
     };
-    let listed = input.machines.iter().filter(stays).count() + pending as usize;
-    listed == input.set.capacity as usize
+    let staying = || input.machines.iter().filter(|machine| !leaves(machine));
+    let listed = staying().filter(|machine| machine.missed == 0).count() + pending as usize;
+    listed == input.set.capacity as usize && staying().all(|machine| machine.missed == 0)
+}
+
+/// Machines that the last listing showed on their way out, and that nobody of us asked to go.
+fn others_take(input: &Input) -> usize {
+    let theirs = |machine: &&Machine| {
+        let going = machine.condition == Condition::Deleting && machine.missed == 0;
+        going && machine.lifecycle == Lifecycle::InService
+    };
+    input.machines.iter().filter(theirs).count()
+}
+
+/// By our records; a delete that was refused takes nobody.
+fn is_being_deleted(input: &Input, machine: &Machine) -> bool {
+    let touches = |entry: &&Entry| {
+        entry.verb() == Verb::Delete && entry.action.targets().iter().any(|t| t.is(machine))
+    };
+    let last = || input.open.iter().filter(touches).max_by_key(|entry| entry.written);
+    let refused = |entry: &Entry| entry.outcome_for(&machine.key()).is_some_and(|how| how.is_err());
+    machine.lifecycle == Lifecycle::Deleting && !last().is_some_and(refused)
 }
 
 /// The capacity is what our writes make it, those that ended in full, or what is listed.
@@ -212,8 +254,11 @@ pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> boo
         most += i64::from(line.most);
     }
     let seen = i64::from(input.set.capacity);
-    let explained = (least..=most).contains(&seen) && !is_doubted(memory);
-    explained || agrees_with_list(input, pending)
+    // Where the number of others is ours too, one that only just came back may be the old one.
+    let shown = memory.desired.shown_since.map_or(Span::ZERO, |at| input.set.read_at.since(at));
+    let stands = input.policy.owner == Owner::Pool || shown >= BELIEVED_AFTER;
+    let explained = stands && (least..=most).contains(&seen) && !is_doubted(memory);
+    explained || (memory.desired.below.is_none() && agrees_with_list(input, pending))
 }
 
 /// The capacity is not what our writes can explain, and that is not believed yet.

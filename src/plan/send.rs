@@ -108,7 +108,8 @@ fn ask_once_more(desk: &Desk, batches: &mut Batches) {
             is(&blocked.key, machine) && blocked.code.as_deref() == Some(ASKED_ONCE_MORE)
         });
         let stuck = row.doing == Doing::CloudDeletes && row.overdue && !row.written_off;
-        if stuck && !row.unlisted && machine.lifecycle == Lifecycle::Deleting && !asked {
+        let ours = machine.lifecycle == Lifecycle::Deleting && !row.is_untouchable();
+        if stuck && !row.unlisted && ours && !asked {
             put(desk, &mut batches.delete, at, row.because.unwrap_or(Because::Failed));
             batches.moved.push((at, Lifecycle::Deleting, Why::StuckDelete));
             batches.again = true;

@@ -205,7 +205,10 @@ fn a_pool_that_others_size_is_never_made_smaller_for_being_too_large() {
 #[test]
 fn without_a_version_another_writers_number_is_not_overwritten() {
     let bare = |pool: Pool| pool.set(|set| set.etag = None);
-    bare(theirs(10).old_ready(9).capacity(10)).plan().does(None, &[]).says("unsafeRaise");
+    let lacks = theirs(10).old_ready(9).capacity(10);
+    let at = lacks.now.minus(Span::minutes(5));
+    let lacks = lacks.state(|s| (s.desired.shown, s.desired.shown_since) = (10, Some(at)));
+    bare(lacks).plan().does(None, &[]).says("unsafeRaise");
     let autoscaled = Pool::new(3, "1", "0").settled().new_ready(2).set(|set| {
         set.natives = vec![Native::Autoscale];
     });
@@ -411,4 +414,69 @@ fn a_size_that_falls_in_the_middle_keeps_as_many_replacements_as_are_wanted() {
     let turn = pool.plan();
     let young = turn.deleted().iter().filter(|id| id.starts_with('n')).count();
     assert!(young <= 1, "{:?}", turn.deleted());
+}
+
+/// Four of five, with the number of somebody else, shown as 5 for long.
+fn one_lost() -> Pool {
+    let pool = theirs(5).settled().new_ready(5);
+    let at = pool.now.minus(Span::minutes(5));
+    pool.state(|s| {
+        (s.desired.explained, s.desired.shown, s.desired.shown_since) = (5, 5, Some(at));
+    })
+}
+
+#[test]
+fn a_smaller_number_of_others_is_believed_when_machines_are_seen_going_or_when_it_stays() {
+    // An old set, beside a list that is as old: somebody who serves is missed in both.
+    let old = one_lost().edit("n5", |machine| machine.missed = 1).capacity(4);
+    assert_eq!(old.plan().desired(), 5);
+    // As many rows as the number says, and nobody goes.
+    let by_chance = one_lost().capacity(4);
+    assert_eq!(by_chance.plan().desired(), 5);
+    let going = one_lost().gone_for("n5", Condition::Deleting, Span::seconds(5)).capacity(4);
+    assert_eq!(going.plan().desired(), 4);
+    let stays = old.plan();
+    let mut later = one_lost().edit("n5", |machine| machine.missed = 1).capacity(4);
+    later = later.after(&stays, Span::minutes(2));
+    assert_eq!(later.plan().desired(), 4);
+}
+
+#[test]
+fn a_number_that_only_just_came_back_is_not_raised_from() {
+    let missing = || theirs(2).settled().new_ready(1);
+    let raise = |shown: Span| {
+        let at = NOW.minus(shown);
+        let pool = missing().capacity(2).state(|s| {
+            (s.desired.explained, s.desired.shown, s.desired.shown_since) = (2, 2, Some(at));
+        });
+        pool.plan().raise()
+    };
+    assert_eq!(raise(Span::seconds(30)), None);
+    assert_eq!(raise(Span::minutes(3)), Some((2, 3)));
+}
+
+#[test]
+fn a_delete_that_was_refused_takes_nobody_off_the_list() {
+    // Of two, one was asked to go and refused: a set that shows 1 is an old one.
+    let pool = theirs(2).settled().new_ready(2).capacity(1);
+    let pool = pool.lifecycle("n2", Lifecycle::Deleting, Span::seconds(40));
+    let pool = pool.delete_ended(&["n2"], Span::seconds(30), refused(Refusal::Conflict));
+    let at = pool.now.minus(Span::minutes(5));
+    let pool = pool.state(|s| {
+        (s.desired.explained, s.desired.shown, s.desired.shown_since) = (2, 2, Some(at));
+    });
+    assert_eq!(pool.plan().desired(), 2);
+}
+
+#[test]
+fn somebody_who_writes_a_number_wants_some() {
+    // The second machine was asked for and never came; they set the number back.
+    let pool = theirs(1).settled().new_ready(1).capacity(1);
+    let at = pool.now.minus(Span::minutes(5));
+    let pool = pool.state(|s| {
+        (s.desired.explained, s.desired.shown, s.desired.shown_since) = (2, 1, Some(at));
+        s.desired.below = Some(at);
+    });
+    pool.plan().does(None, &[]);
+    assert_eq!(pool.plan().desired(), 1);
 }
