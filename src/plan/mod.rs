@@ -32,6 +32,7 @@ use crate::model::plan::{Input, PlanBug, Planned, Why};
 use crate::model::policy::{Method, Owner};
 use crate::model::quantity::{MOST_MACHINES, Resolved, resolve};
 use crate::model::rollout::{Cause, PoolState, Stage};
+use crate::model::time::Span;
 
 use asks::Asked;
 use course::{Barrier, Closed};
@@ -41,6 +42,10 @@ use journal::Journal;
 use numbers::Count;
 use remove::{Limits, Removals};
 use rows::{Group, Reference, Row};
+
+/// That nothing is done behind a closed window is noted so often.
+// 5 min: the pace of a pool at rest, and little beside any progress deadline.
+const SHUT_IS_TOLD: Span = Span::minutes(5);
 
 /// What one turn knows when it decides; the steps fill it in order.
 struct Desk<'a, 'i> {
@@ -251,7 +256,9 @@ impl Desk<'_, '_> {
         if available > progress.current_available {
             rollout.failed_in_a_row = 0;
         }
-        if available > progress.current_available || left < progress.outdated_left {
+        // A closed window is no want of progress: its time is not counted.
+        let shut = self.closed == Some(Closed::Window) && now.since(progress.at) >= SHUT_IS_TOLD;
+        if available > progress.current_available || left < progress.outdated_left || shut {
             progress.at = now;
         }
         progress.current_available = available;

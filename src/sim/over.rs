@@ -7,6 +7,7 @@ use super::watch::Decision;
 use crate::model::budget::{Hold, HoldReason};
 use crate::model::journal::Entry;
 use crate::model::plan::Report;
+use crate::model::rollout::Cause;
 use crate::model::time::{Span, Time};
 use crate::reconcile::TurnReport;
 
@@ -40,7 +41,11 @@ impl Run<'_> {
             }
             return None;
         }
-        self.settled = 0;
+        // Machines that grow too old are replaced for ever: what held between is held for good.
+        let renews = state.rollout.as_ref().is_some_and(|rollout| rollout.cause == Cause::MaxAge);
+        if !renews {
+            self.settled = 0;
+        }
         if goes_on {
             self.goes_on();
             return None;

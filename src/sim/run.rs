@@ -310,6 +310,8 @@ impl<'a> Run<'a> {
     fn judge(&mut self, decision: &mut Decision, lease: &Lease, stored: u32) {
         let calm = !std::mem::take(&mut self.stirred) && self.is_calm() && !self.recovers();
         let mut stage = self.house.stage.lock();
+        // Whoever is shown at last is a change that nobody here made.
+        let calm = calm && !stage.hides_any();
         let turn = Turn { lease, stored, calm };
         let disk = &self.house.disk;
         let notes = truth::judge(decision, &self.policy, &mut stage, disk, turn, &mut self.past);

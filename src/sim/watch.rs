@@ -1,7 +1,7 @@
 //! Who decides in a rehearsal: the real planner and the real judge, with a note of what they went by and of what was
 //! really there at that moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cluster::Cluster;
@@ -176,6 +176,14 @@ impl Stage {
     /// Nobody who reads can know of it: others made it, or it ought to be listed by now and is not.
     fn is_hidden(&self, vm: Guid, created: Ms) -> bool {
         self.foreign.contains_key(&vm) || created + LISTED_WITHIN < self.world.now()
+    }
+
+    /// Somebody is there whom the listing ought to show by now.
+    pub fn hides_any(&self) -> bool {
+        let shown: BTreeSet<Guid> = self.showed.items().iter().map(|view| view.vm).collect();
+        self.world.briefs(self.set).any(|brief| {
+            !brief.deleting && !shown.contains(&brief.vm) && self.is_hidden(brief.vm, brief.created)
+        })
     }
 
     /// Every machine there is, and every one that the last listing showed as serving: its death since is no doing of ours.

@@ -269,6 +269,18 @@ fn outside_the_window_nothing_is_replaced_and_the_rest_goes_on() {
 }
 
 #[test]
+fn behind_a_closed_window_nothing_is_stalled() {
+    let phase = |shut: fn(Pool) -> Pool| {
+        let pool = Pool::new(3, "1", "1").old_ready(3);
+        let opened = pool.plan();
+        let long = shut(pool.after(&opened, Span::hours(5)).capacity(3));
+        long.plan().phase()
+    };
+    assert_eq!(phase(not_allowed), RolloutPhase::Waiting);
+    assert_eq!(phase(|pool| pool), RolloutPhase::Stalled);
+}
+
+#[test]
 fn a_closed_window_names_when_the_next_one_opens() {
     let utc = Zone::utc();
     let day = |from: &str, until: &str| Window::dated(from, until, &utc).unwrap();

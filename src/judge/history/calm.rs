@@ -10,7 +10,7 @@ use super::super::truth::Truth;
 use crate::model::action::{Action, Because, Verb};
 use crate::model::budget::{Hold, HoldReason};
 use crate::model::calendar::WindowState;
-use crate::model::ids::{EntryId, Revision};
+use crate::model::ids::{EntryId, Key, Revision};
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Machine};
 use crate::model::policy::Policy;
@@ -44,6 +44,8 @@ pub struct Progress {
     seen: BTreeMap<Place, u64>,
     last: Option<Place>,
     writes: u64,
+    /// How often each machine was asked to go.
+    deletes: BTreeMap<Key, u32>,
     told: bool,
 }
 
@@ -63,7 +65,7 @@ impl Progress {
         if !is_open(scene, last) || !is_open(scene, now) {
             self.closed = self.closed.plus(now.since(last));
         }
-        let here = place(scene);
+        let here = place(scene, &self.deletes);
         if self.last.as_ref() != Some(&here) {
             let writes = self.writes;
             if self.seen.insert(here.clone(), writes).is_some_and(|then| then < writes) {
@@ -73,6 +75,11 @@ impl Progress {
         self.last = Some(here);
         let writes = truth.sent.iter().filter(|sent| sent.took && writes_to_set(sent.verb));
         self.writes += writes.count() as u64;
+        for sent in truth.sent.iter().filter(|sent| sent.took && sent.verb == Verb::Delete) {
+            for key in &sent.hit {
+                *self.deletes.entry(key.clone()).or_default() += 1;
+            }
+        }
         let holds = &truth.case.planned.report.holds;
         let waits = holds.iter().any(|hold| asks_people(hold, scene));
         if waits || is_whole(scene) || is_open(scene, now) {
@@ -180,7 +187,7 @@ fn many(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn place(scene: &Scene) -> Place {
+fn place(scene: &Scene, times: &BTreeMap<Key, u32>) -> Place {
     let case = scene.case;
     let state = &case.planned.state;
     let rollout = scene.rollout();
@@ -203,12 +210,13 @@ fn place(scene: &Scene) -> Place {
     let open = case.journal.iter().filter(|entry| !entry.is_ended()).map(|entry| &entry.action);
     // One that the cloud takes away is further than one that waits for it.
     let goes = || case.machines.iter().filter(|m| m.condition == Condition::Deleting);
-    // And one that was asked to go a second time, which is done once, further still.
+    // And one that was asked to go a second time further still; a third time is no way on.
     let asked = |m: &Machine| {
         let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
-        deletes.filter(|entry| entry.action.targets().iter().any(|t| t.is(m))).count()
+        let shown = deletes.filter(|entry| entry.action.targets().iter().any(|t| t.is(m))).count();
+        shown.max(times.get(&m.key()).copied().unwrap_or(0) as usize)
     };
-    let again = goes().filter(|m| asked(m) > 1).count();
+    let again = case.machines.iter().filter(|m| asked(m) > 1).count();
     // Who leaves and nobody is at is not as far as who is being taken away.
     let at_it = |m: &Machine| {
         case.journal.iter().any(|e| !e.is_ended() && e.action.targets().iter().any(|t| t.is(m)))
