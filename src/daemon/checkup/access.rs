@@ -1,0 +1,136 @@
+//! What all pools share: the road to both addresses, the clocks, who we are, the token.
+
+use super::{Check, Outcome};
+use crate::adapters::azure::auth::{AuthFailed, TokenSource, Way};
+use crate::adapters::azure::{Answered, reach};
+use crate::ambient::Clock;
+use crate::daemon::House;
+use crate::daemon::trouble::{self, Trouble};
+use crate::model::time::{Span, Time};
+
+/// Clocks that are further apart make waits wrong, and tokens and certificates invalid.
+// 5 min: what Entra allows an assertion; 30 s: what a token's last moments are taken for.
+const CLOCK_BREAKS: Span = Span::minutes(5);
+const CLOCK_DRIFTS: Span = Span::seconds(30);
+
+impl House {
+    /// And whether there is a token.
+    pub(super) async fn examine_access(&self) -> (Vec<Check>, bool) {
+        let mut checks = vec![self.cloud()];
+        let authority = reach(&self.http, self.cloud.authority(), &self.clock).await;
+        checks.push(self.road("authority", &trouble::authority(&self.cloud), authority));
+        let mut url = self.cloud.resource_manager().clone();
+        // Answered without a token, by every cloud.
+        url.set_path("metadata/endpoints");
+        url.set_query(Some("api-version=2022-09-01"));
+        let arm = reach(&self.http, &url, &self.clock).await;
+        checks.push(self.road("resourceManager", &trouble::arm(&self.cloud), arm));
+        checks.push(clocks(arm.ok().or(authority.ok())));
+        let token = self.tokens.token().await;
+        match &token {
+            Ok(token) => {
+                let way = self.tokens.way().map_or("a token source", Way::name);
+                checks.push(Check::fine("credential", format!("{way} works")));
+                let scope = self.cloud.scope();
+                let audience = scope.strip_suffix("/.default").unwrap_or(&scope);
+                checks.push(lives(audience, token.expires(), self.clock.now()));
+            }
+            Err(failed) => checks.extend(credentials(failed)),
+        }
+        (checks, token.is_ok())
+    }
+
+    fn cloud(&self) -> Check {
+        let by = self.proxied().map(|proxy| format!(", by the proxy {proxy}"));
+        let say = format!(
+            "tokens from {}, resource manager at {}{}",
+            self.cloud.authority().origin().ascii_serialization(),
+            self.cloud.origin().as_str(),
+            by.unwrap_or_default()
+        );
+        Check::fine("cloud", say)
+    }
+
+    fn road(
+        &self,
+        name: &'static str,
+        what: &str,
+        reached: Result<Answered, crate::adapters::azure::Unreached>,
+    ) -> Check {
+        match reached {
+            Ok(Answered { status: 502..=504, .. }) => {
+                Check::finding(name, format!("{what} is answered for by somebody who cannot reach it"))
+                    .next("check the proxy or gateway on the way")
+            }
+            Ok(_) => Check::fine(name, format!("{what} answers")),
+            Err(why) => {
+                let Trouble { say, next, .. } = Trouble::unreached(what, why, self.proxied());
+                Check::finding(name, say).next(next)
+            }
+        }
+    }
+}
+
+fn clocks(answered: Option<Answered>) -> Check {
+    let Some(ahead) = answered.and_then(|answered| answered.ahead) else {
+        return Check::unknown("clock", "nobody told the time, so clocks could not be compared");
+    };
+    let apart = Span::from_millis(ahead.millis().abs());
+    let seconds = apart.millis() / 1_000;
+    let way = if ahead.millis() < 0 { "ahead of" } else { "behind" };
+    let say = format!("this machine's clock is {seconds} s {way} that of the cloud");
+    let next = "let this machine keep its time by NTP";
+    if apart > CLOCK_BREAKS {
+        Check::finding("clock", format!("{say}: tokens and assertions are invalid by that")).next(next)
+    } else if apart > CLOCK_DRIFTS {
+        Check::new("clock", Outcome::Note, say).next(next)
+    } else {
+        Check::fine("clock", "this machine's clock agrees with that of the cloud")
+    }
+}
+
+fn lives(audience: &str, until: Time, now: Time) -> Check {
+    let minutes = until.since(now).millis() / 60_000;
+    Check::fine("token", format!("obtained for {audience}, lives for {minutes} min"))
+}
+
+/// A line for each way that was tried.
+fn credentials(failed: &AuthFailed) -> Vec<Check> {
+    let next = |way: Way| match way {
+        Way::WorkloadIdentity => "on Kubernetes: label the pod azure.workload.identity/use=true, so that its token file and ids are set",
+        Way::ManagedIdentity => "on a VM or host of Azure: assign it an identity; name one of several with --client-id or --identity",
+        Way::ClientSecret => "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
+        Way::ClientCertificate => "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_CERTIFICATE_PATH (PEM, with its key)",
+        Way::AzureCli => "install az and run `az login`",
+    };
+    let tried = failed.tried.iter().map(|tried| {
+        let outcome = if failed.tried.len() == 1 { Outcome::Finding } else { Outcome::Note };
+        Check::new("credential", outcome, tried.to_string()).next(next(tried.way))
+    });
+    let mut checks: Vec<Check> = tried.collect();
+    let say = match failed.tried.len() {
+        1 => "no token could be had by the way that was chosen".to_owned(),
+        n => format!("no token: none of {n} ways works; one is enough"),
+    };
+    checks.push(Check::finding("token", say).next("set up the way you mean, and choose it with --auth"));
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_may_differ_a_little() {
+        let of = |seconds: i64| {
+            let ahead = Some(Span::seconds(seconds));
+            clocks(Some(Answered { status: 200, ahead }))
+        };
+        let outcomes: Vec<Outcome> =
+            [0, 29, -29, 31, -299, 301, -301].into_iter().map(|s| of(s).outcome).collect();
+        use Outcome::{Finding, Fine, Note};
+        assert_eq!(outcomes, [Fine, Fine, Fine, Note, Note, Finding, Finding]);
+        assert!(of(-400).say.contains("400 s ahead of") && of(400).say.contains("400 s behind"));
+        assert_eq!(clocks(None).outcome, Outcome::Unknown);
+    }
+}
