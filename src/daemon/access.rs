@@ -73,9 +73,13 @@ impl BadAccess {
         match self {
             BadAccess::UnknownCloud { .. } => {
                 let known = Cloud::NAMES.join(", ");
-                format!("choose one of {known}, or name another's addresses with --arm and --authority")
+                format!(
+                    "choose one of {known}, or name another's addresses with --arm and --authority"
+                )
             }
-            BadAccess::Cloud(_) => "check --arm, --authority and --audience, and AZURE_AUTHORITY_HOST".to_owned(),
+            BadAccess::Cloud(_) => {
+                "check --arm, --authority and --audience, and AZURE_AUTHORITY_HOST".to_owned()
+            }
             BadAccess::CaUnread { from, .. } => {
                 format!("let {from} name a readable file with certificates in PEM")
             }
@@ -89,7 +93,10 @@ const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_prox
 
 impl Access {
     /// `get` reads the environment.
-    pub fn settle(choice: &Choice, get: impl Fn(&str) -> Option<String>) -> Result<Self, BadAccess> {
+    pub fn settle(
+        choice: &Choice,
+        get: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, BadAccess> {
         let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
         let cloud = cloud(choice, &get)?;
         let mut settings = Settings::from_env(cloud, get)?;
@@ -101,7 +108,8 @@ impl Access {
         settings.tenant = text(&choice.tenant).or(settings.tenant);
         settings.client = text(&choice.client).or(settings.client);
         settings.identity = text(&choice.identity).map(Identity::ResourceId);
-        let mut net = Net { proxy: Proxy::FromEnvironment, ca: ca(choice, &get)?, ..Net::default() };
+        let mut net =
+            Net { proxy: Proxy::FromEnvironment, ca: ca(choice, &get)?, ..Net::default() };
         if let Some(patience) = choice.patience {
             net.connect_within = net.connect_within.min(patience);
             net.silent_for = patience;
@@ -192,35 +200,57 @@ mod tests {
             ..Choice::default()
         };
         let chosen = settle(&choice, &env).unwrap().settings;
-        assert_eq!(chosen.cloud.resource_manager().as_str(), "https://management.chinacloudapi.cn/");
+        assert_eq!(
+            chosen.cloud.resource_manager().as_str(),
+            "https://management.chinacloudapi.cn/"
+        );
         assert_eq!(chosen.cloud.authority().as_str(), "https://login.example/");
-        assert_eq!((chosen.tenant.as_deref(), chosen.client.as_deref()), (Some("mine"), Some("env-client")));
+        assert_eq!(
+            (chosen.tenant.as_deref(), chosen.client.as_deref()),
+            (Some("mine"), Some("env-client"))
+        );
     }
 
     #[test]
     fn another_address_of_a_known_cloud_keeps_its_audience() {
         let at = |arm: &str| {
             let resource_manager = Some(arm.to_owned());
-            settle(&Choice { resource_manager, ..Choice::default() }, &[]).unwrap().settings.cloud.scope()
+            settle(&Choice { resource_manager, ..Choice::default() }, &[])
+                .unwrap()
+                .settings
+                .cloud
+                .scope()
         };
-        assert_eq!(at("https://westus.management.azure.com"), "https://management.azure.com/.default");
+        assert_eq!(
+            at("https://westus.management.azure.com"),
+            "https://management.azure.com/.default"
+        );
         assert_eq!(at("http://127.0.0.1:8400"), "http://127.0.0.1:8400/.default");
-        assert_eq!(at("https://management.azure.com.example"), "https://management.azure.com.example/.default");
+        assert_eq!(
+            at("https://management.azure.com.example"),
+            "https://management.azure.com.example/.default"
+        );
     }
 
     #[test]
     fn a_proxy_is_told_without_its_password() {
-        let access = settle(&Choice::default(), &[("HTTPS_PROXY", "http://kim:hunter2@proxy.example:3128")]).unwrap();
+        let access =
+            settle(&Choice::default(), &[("HTTPS_PROXY", "http://kim:hunter2@proxy.example:3128")])
+                .unwrap();
         assert_eq!(access.proxy.unwrap().to_string(), "proxy.example:3128 (HTTPS_PROXY)");
         assert_eq!(settle(&Choice::default(), &[("https_proxy", " ")]).unwrap().proxy, None);
     }
 
     #[test]
     fn what_makes_no_sense_is_said_with_what_to_do() {
-        let bad = settle(&Choice { cloud: Some("german".into()), ..Choice::default() }, &[]).unwrap_err();
+        let bad =
+            settle(&Choice { cloud: Some("german".into()), ..Choice::default() }, &[]).unwrap_err();
         assert!(bad.to_string().contains("german") && bad.next().contains("usGovernment"), "{bad}");
         let bad = settle(&Choice::default(), &[("SSL_CERT_FILE", "no-such-file")]).unwrap_err();
-        assert!(bad.to_string().contains("no-such-file") && bad.next().contains("SSL_CERT_FILE"), "{bad}");
+        assert!(
+            bad.to_string().contains("no-such-file") && bad.next().contains("SSL_CERT_FILE"),
+            "{bad}"
+        );
         let resource_manager = Some("http://10.0.0.1".to_owned());
         let bad = settle(&Choice { resource_manager, ..Choice::default() }, &[]).unwrap_err();
         assert!(bad.to_string().contains("must begin with https://"), "{bad}");

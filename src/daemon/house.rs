@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::access::{Access, BadAccess, Proxied};
 use super::trouble::{self, Trouble};
-use crate::adapters::azure::auth::{TokenSource, Tokens};
+use crate::adapters::azure::auth::{AuthFailed, TokenSource, Tokens};
 use crate::adapters::azure::cloud::Cloud;
 use crate::adapters::azure::throttle::Unpaced;
 use crate::adapters::azure::{Anatomy, Azure, Http, reach};
@@ -14,6 +14,7 @@ use crate::model::inventory::Gap;
 use crate::model::journal::Refusal;
 use crate::model::plan::Facts;
 use crate::model::policy::{Image, Policy};
+use crate::model::time::Time;
 use crate::observe::{Look, ReadCloud, ReadFailed, fold};
 
 /// The cloud as one identity sees it, open for reading. Asks for nothing before it is asked.
@@ -25,6 +26,12 @@ pub struct House {
     pub(super) cloud: Cloud,
     pub(super) proxy: Option<Proxied>,
     pub(super) clock: SystemClock,
+}
+
+/// The whole second that is next: people read it, and nothing that was read before is later.
+const fn whole(now: Time) -> Time {
+    let ms = now.millis();
+    Time::from_millis(ms + (1_000 - ms.rem_euclid(1_000)) % 1_000)
 }
 
 /// A pool as one look showed it, without anything remembered from looks before.
@@ -48,12 +55,17 @@ impl House {
         Ok(Self { azure, tokens, http, cloud, proxy, clock: SystemClock })
     }
 
+    /// Whether there is a token at all: what is wrong with it is wrong for every pool.
+    pub async fn enter(&self) -> Result<(), Trouble> {
+        match self.tokens.token().await {
+            Ok(_) => Ok(()),
+            Err(failed) => Err(self.without_token(&failed).await),
+        }
+    }
+
     /// Reads the set and its machines, as the first look of a daemon would.
     pub async fn look(&self, policy: &Arc<Policy>) -> Result<Looked, Trouble> {
         let set = &policy.scale_set;
-        if let Err(failed) = self.tokens.token().await {
-            return Err(self.without_token(&failed).await);
-        }
         let inventory = match self.azure.list(set).await {
             Ok(inventory) => inventory,
             Err(failed) => return Err(self.unread(policy, &failed).await),
@@ -63,7 +75,7 @@ impl House {
             _ => None,
         };
         let facts = Facts { quota: self.azure.quota(set).await, follow, ..Facts::default() };
-        let now = self.clock.now();
+        let now = whole(self.clock.now());
         let min_ready = policy.rollout.min_ready;
         let look = Look { inventory: &inventory, tombs: &[], min_ready, now, fresh: true };
         let machines = fold(Vec::new(), &look).machines;
@@ -90,7 +102,7 @@ impl House {
     }
 
     /// Where nobody gave an answer, the road is tried again without a token, since that tells why.
-    async fn without_token(&self, failed: &crate::adapters::azure::auth::AuthFailed) -> Trouble {
+    async fn without_token(&self, failed: &AuthFailed) -> Trouble {
         if !failed.is_final()
             && let Err(why) = reach(&self.http, self.cloud.authority(), &self.clock).await
         {

@@ -13,5 +13,17 @@ pub use access::{Access, BadAccess, Choice, Proxied};
 pub use house::{House, Looked};
 pub use trouble::{Cause, Trouble};
 
+pub use crate::adapters::azure::path::BadSetId;
+pub use crate::adapters::azure::{Anatomy, HealthSource};
+
+use crate::adapters::azure::path::SetPath;
+use crate::model::ids::ScaleSetId;
+
 /// Ways to say who we are, by the names that settings know them by.
 pub use crate::adapters::azure::auth::Way;
+
+/// A text that names a scale set, or what is wrong with it.
+pub fn set_id(text: &str) -> Result<ScaleSetId, BadSetId> {
+    let id = ScaleSetId::new(text.trim_end_matches('/'));
+    SetPath::parse(&id).map(|_| id)
+}

@@ -36,7 +36,7 @@ impl Trouble {
 
     /// `what` did not answer.
     pub(super) fn unreached(what: &str, why: Unreached, proxy: Option<&Proxied>) -> Self {
-        let by = proxy.map(|proxy| format!(", by the proxy {proxy}")).unwrap_or_default();
+        let by = proxy.map(|proxy| format!(" by the proxy {proxy}")).unwrap_or_default();
         let say = format!("{what} cannot be reached{by}: {why}");
         Self::new(Cause::Unreachable, say, next_on_the_road(why, proxy))
     }
@@ -45,12 +45,19 @@ impl Trouble {
     pub(super) fn no_token(failed: &AuthFailed) -> Self {
         let (cause, next) = if failed.is_final() {
             let next = match failed.tried.len() {
-                1 => "give what is missing or wrong in the environment, or choose another way with --auth",
-                _ => "set up one of these ways; --auth chooses one and says more, `poolkeeper doctor` lists them",
+                1 => {
+                    "give what is missing or wrong in the environment, or choose another way with --auth"
+                }
+                _ => {
+                    "set up one of these ways; --auth chooses one and says more, `poolkeeper doctor` lists them"
+                }
             };
             (Cause::NotPermitted, next)
         } else {
-            (Cause::Unreachable, "try again; `poolkeeper doctor` shows what answers and what does not")
+            (
+                Cause::Unreachable,
+                "try again; `poolkeeper doctor` shows what answers and what does not",
+            )
         };
         Self::new(cause, failed.to_string(), next)
     }
@@ -65,7 +72,9 @@ impl Trouble {
                 (Cause::NotFound, next.to_owned())
             }
             Refusal::Forbidden => {
-                let next = format!("run `poolkeeper doctor {set}`: it names each permission that is missing");
+                let next = format!(
+                    "run `poolkeeper doctor {set}`: it names each permission that is missing"
+                );
                 (Cause::NotPermitted, next)
             }
             Refusal::Invalid => (Cause::Invalid, "check the id of the scale set".to_owned()),
@@ -74,7 +83,10 @@ impl Trouble {
                 let next = format!("it is asked too often: try again in {} s", wait.max(1));
                 (Cause::Unreachable, next)
             }
-            _ => (Cause::Unreachable, "try again; if it stays so, run `poolkeeper doctor`".to_owned()),
+            _ => (
+                Cause::Unreachable,
+                "try again; if it stays so, run `poolkeeper doctor`".to_owned(),
+            ),
         };
         Self::new(cause, format!("{}: {}", name(set), failed.say), next)
     }
@@ -99,12 +111,12 @@ pub(super) fn name(set: &ScaleSetId) -> String {
 
 /// Which cloud's parts there are to reach, for messages.
 pub(super) fn arm(cloud: &Cloud) -> String {
-    format!("the resource manager, {}", cloud.origin().as_str())
+    format!("the resource manager {}", cloud.origin().as_str())
 }
 
 pub(super) fn authority(cloud: &Cloud) -> String {
     let origin = cloud.authority().origin().ascii_serialization();
-    format!("whoever gives out tokens, {origin}")
+    format!("{origin}, which gives out tokens,")
 }
 
 fn next_on_the_road(why: Unreached, proxy: Option<&Proxied>) -> String {

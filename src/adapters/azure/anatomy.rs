@@ -74,8 +74,7 @@ impl Anatomy {
     fn of(set: &ScaleSet, header: bool) -> Self {
         let none = super::wire::set::SetProperties::default();
         let properties = set.properties.as_ref().unwrap_or(&none);
-        let uniform =
-            !properties.orchestration_mode.as_deref().is_some_and(|m| is(m, "Flexible"));
+        let uniform = !properties.orchestration_mode.as_deref().is_some_and(|m| is(m, "Flexible"));
         let upgrade = properties.upgrade_policy.as_ref();
         let mode = upgrade.and_then(|upgrade| upgrade.mode.as_deref()).unwrap_or("Manual");
         let os = upgrade.and_then(|upgrade| upgrade.automatic_os_upgrade.as_ref());
@@ -114,7 +113,8 @@ fn is(text: &str, other: &str) -> bool {
 
 fn health(profile: &Value) -> HealthSource {
     const KINDS: [&str; 2] = ["ApplicationHealthLinux", "ApplicationHealthWindows"];
-    let text = |value: &Value, at: &str| value.pointer(at).and_then(Value::as_str).map(str::to_owned);
+    let text =
+        |value: &Value, at: &str| value.pointer(at).and_then(Value::as_str).map(str::to_owned);
     let extensions = profile.pointer("/extensionProfile/extensions").and_then(Value::as_array);
     let found = extensions.into_iter().flatten().find(|extension| {
         let publisher = text(extension, "/properties/publisher").unwrap_or_default();
@@ -135,7 +135,10 @@ fn health(profile: &Value) -> HealthSource {
 const JOINED: &[(&str, &str)] = &[
     ("subnets", "Microsoft.Network/virtualNetworks/subnets/join/action"),
     ("networkSecurityGroups", "Microsoft.Network/networkSecurityGroups/join/action"),
-    ("applicationSecurityGroups", "Microsoft.Network/applicationSecurityGroups/joinIpConfiguration/action"),
+    (
+        "applicationSecurityGroups",
+        "Microsoft.Network/applicationSecurityGroups/joinIpConfiguration/action",
+    ),
     ("backendAddressPools", ""),
     ("inboundNatPools", "Microsoft.Network/loadBalancers/inboundNatPools/join/action"),
 ];

@@ -123,7 +123,10 @@ fn of_tls(error: &rustls::Error) -> Unreached {
             Bad::NotValidForName | Bad::NotValidForNameContext { .. },
         ) => Unreached::OtherName,
         rustls::Error::InvalidCertificate(
-            Bad::Expired | Bad::ExpiredContext { .. } | Bad::NotValidYet | Bad::NotValidYetContext { .. },
+            Bad::Expired
+            | Bad::ExpiredContext { .. }
+            | Bad::NotValidYet
+            | Bad::NotValidYetContext { .. },
         ) => Unreached::Expired,
         // An authority that is no authority, or one that nobody knows by a chain of its own making.
         rustls::Error::InvalidCertificate(_) => Unreached::UnknownAuthority,
@@ -151,7 +154,10 @@ mod tests {
         assert_eq!(why(&refused), Unreached::Refused);
         let tls = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
         assert_eq!(why(&std::io::Error::other(tls)), Unreached::UnknownAuthority);
-        assert_eq!(why(&std::io::Error::other("tunnel error: unsuccessful")), Unreached::ProxyRefused);
+        assert_eq!(
+            why(&std::io::Error::other("tunnel error: unsuccessful")),
+            Unreached::ProxyRefused
+        );
         assert_eq!(why(&std::io::Error::other("?")), Unreached::Broken);
     }
 }

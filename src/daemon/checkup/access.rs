@@ -1,7 +1,7 @@
 //! What all pools share: the road to both addresses, the clocks, who we are, the token.
 
 use super::{Check, Outcome};
-use crate::adapters::azure::auth::{AuthFailed, TokenSource, Way};
+use crate::adapters::azure::auth::{AuthFailed, TokenSource, Tried, Way, Why};
 use crate::adapters::azure::{Answered, reach};
 use crate::ambient::Clock;
 use crate::daemon::House;
@@ -58,10 +58,11 @@ impl House {
         reached: Result<Answered, crate::adapters::azure::Unreached>,
     ) -> Check {
         match reached {
-            Ok(Answered { status: 502..=504, .. }) => {
-                Check::finding(name, format!("{what} is answered for by somebody who cannot reach it"))
-                    .next("check the proxy or gateway on the way")
-            }
+            Ok(Answered { status: 502..=504, .. }) => Check::finding(
+                name,
+                format!("{what} is answered for by somebody who cannot reach it"),
+            )
+            .next("check the proxy or gateway on the way"),
             Ok(_) => Check::fine(name, format!("{what} answers")),
             Err(why) => {
                 let Trouble { say, next, .. } = Trouble::unreached(what, why, self.proxied());
@@ -81,7 +82,8 @@ fn clocks(answered: Option<Answered>) -> Check {
     let say = format!("this machine's clock is {seconds} s {way} that of the cloud");
     let next = "let this machine keep its time by NTP";
     if apart > CLOCK_BREAKS {
-        Check::finding("clock", format!("{say}: tokens and assertions are invalid by that")).next(next)
+        Check::finding("clock", format!("{say}: tokens and assertions are invalid by that"))
+            .next(next)
     } else if apart > CLOCK_DRIFTS {
         Check::new("clock", Outcome::Note, say).next(next)
     } else {
@@ -96,29 +98,64 @@ fn lives(audience: &str, until: Time, now: Time) -> Check {
 
 /// A line for each way that was tried.
 fn credentials(failed: &AuthFailed) -> Vec<Check> {
-    let next = |way: Way| match way {
-        Way::WorkloadIdentity => "on Kubernetes: label the pod azure.workload.identity/use=true, so that its token file and ids are set",
-        Way::ManagedIdentity => "on a VM or host of Azure: assign it an identity; name one of several with --client-id or --identity",
-        Way::ClientSecret => "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
-        Way::ClientCertificate => "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_CERTIFICATE_PATH (PEM, with its key)",
-        Way::AzureCli => "install az and run `az login`",
-    };
+    const NAME: &str = "credential";
+    let alone = failed.tried.len() == 1;
     let tried = failed.tried.iter().map(|tried| {
-        let outcome = if failed.tried.len() == 1 { Outcome::Finding } else { Outcome::Note };
-        Check::new("credential", outcome, tried.to_string()).next(next(tried.way))
+        let outcome = if alone { Outcome::Finding } else { Outcome::Note };
+        Check::new(NAME, outcome, tried.to_string()).next(remedy(tried))
     });
     let mut checks: Vec<Check> = tried.collect();
-    let say = match failed.tried.len() {
-        1 => "no token could be had by the way that was chosen".to_owned(),
-        n => format!("no token: none of {n} ways works; one is enough"),
-    };
-    checks.push(Check::finding("token", say).next("set up the way you mean, and choose it with --auth"));
+    if !alone {
+        let say = format!("none of {} ways works; one is enough", failed.tried.len());
+        let next = "set up the way you mean, and choose it with --auth";
+        checks.push(Check::finding(NAME, say).next(next));
+    }
+    checks.push(Check::unknown("token", "none was had, since no credential works"));
     checks
+}
+
+fn remedy(tried: &Tried) -> &'static str {
+    match (&tried.why, tried.way) {
+        (Why::Unanswered(_) | Why::Late(_), Way::AzureCli) => {
+            "run `az account get-access-token` to see why"
+        }
+        (_, Way::ManagedIdentity) => {
+            "on a VM or host of Azure: assign it an identity; name one of several with --client-id or --identity"
+        }
+        (Why::Unanswered(_) | Why::Late(_), _) => "see what is said of the authority above",
+        (Why::Refused { .. }, _) => {
+            "check that tenant, application and what proves it belong together"
+        }
+        (_, Way::WorkloadIdentity) => {
+            "on Kubernetes: label the pod azure.workload.identity/use=true, so that its token file and ids are set"
+        }
+        (_, Way::ClientSecret) => "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
+        (_, Way::ClientCertificate) => {
+            "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_CERTIFICATE_PATH (PEM, with its key)"
+        }
+        (_, Way::AzureCli) => "install az and run `az login`",
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_way_has_its_reason_and_one_finding_is_enough() {
+        let tried = Way::ALL.into_iter().map(|way| Tried { way, why: Why::NotSet("AZURE_X") });
+        let all = AuthFailed { tried: tried.collect() };
+        let checks = credentials(&all);
+        assert_eq!(checks.iter().filter(|check| check.outcome == Outcome::Finding).count(), 1);
+        for way in Way::ALL {
+            let of = checks.iter().find(|check| check.say.starts_with(way.name())).unwrap();
+            assert!(of.say.contains("AZURE_X is not set") && of.next.is_some(), "{of:?}");
+        }
+        let late = Tried { way: Way::ClientSecret, why: Why::Late(10) };
+        let checks = credentials(&AuthFailed { tried: vec![late] });
+        assert_eq!(checks[0].outcome, Outcome::Finding);
+        assert!(checks[0].next.as_ref().unwrap().contains("authority above"));
+    }
 
     #[test]
     fn clocks_may_differ_a_little() {

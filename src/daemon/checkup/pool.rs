@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Check, Known, PoolChecks, rights};
 use crate::adapters::azure::path::SetPath;
 use crate::adapters::azure::{Anatomy, HealthSource, Versioned};
-use crate::daemon::trouble::Trouble;
+use crate::daemon::trouble::{Cause, Trouble};
 use crate::daemon::{House, Looked};
 use crate::model::inventory::{Native, Orchestration};
 use crate::model::plan::Quota;
@@ -18,10 +18,13 @@ impl House {
         let anatomy = match self.anatomy(policy).await {
             Ok(anatomy) => anatomy,
             Err(trouble) => {
+                let forbidden = trouble.cause == Cause::NotPermitted;
                 let mut checks = vec![of_trouble("scaleSet", trouble)];
-                // What is not there allows nothing; where something is forbidden, that is what to look at.
-                let rights = self.rights(policy, None, known).await;
-                checks.extend(rights::checks(&rights, known));
+                let mut rights = Vec::new();
+                if forbidden {
+                    rights = self.rights(policy, None, known).await;
+                    checks.extend(rights::checks(&rights, known));
+                }
                 return PoolChecks { pool, set, checks, rights };
             }
         };
@@ -43,7 +46,11 @@ impl House {
 }
 
 fn of_trouble(name: &'static str, trouble: Trouble) -> Check {
-    let Trouble { say, next, .. } = trouble;
+    let Trouble { cause, say, next } = trouble;
+    let next = match cause {
+        Cause::NotPermitted => "see the permissions below".to_owned(),
+        _ => next,
+    };
     Check::finding(name, say).next(next)
 }
 
@@ -68,8 +75,10 @@ fn machines(looked: &Looked) -> Vec<Check> {
     let count = counted(looked.snapshot.machines.len(), "machine");
     let listing = match looked.snapshot.set.complete {
         true => Check::fine("machines", format!("{count} listed, none left out")),
-        false => Check::finding("machines", format!("{count} listed, and the listing is not complete"))
-            .next("nothing is done to a pool that is not seen whole; try again"),
+        false => {
+            Check::finding("machines", format!("{count} listed, and the listing is not complete"))
+                .next("nothing is done to a pool that is not seen whole; try again")
+        }
     };
     let gaps = looked.gaps.iter().filter(|gap| &*gap.what != "autoscale settings");
     let gaps = gaps.map(|gap| Check::unknown("machines", format!("{}: {}", gap.what, gap.why)));
@@ -100,14 +109,21 @@ fn quota(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Check {
         counted(fits as usize, "machine")
     );
     if fits < wanted {
-        let next = format!("ask for more {family} in {}, or lower maxSurge and allow maxUnavailable", anatomy.location);
+        let next = format!(
+            "ask for more {family} in {}, or lower maxSurge and allow maxUnavailable",
+            anatomy.location
+        );
         return Check::finding("quota", say).next(next);
     }
     Check::fine("quota", say)
 }
 
 /// What acts beside us, and how it is switched off.
-fn acting(policy: &Policy, autoscaled: Option<bool>, anatomy: &Anatomy) -> Vec<(&'static str, String)> {
+fn acting(
+    policy: &Policy,
+    autoscaled: Option<bool>,
+    anatomy: &Anatomy,
+) -> Vec<(&'static str, String)> {
     let path = SetPath::parse(&policy.scale_set).ok();
     let (group, name) = path.map(|path| (path.group, path.name)).unwrap_or_default();
     let set = |what: &str| format!("az vmss update -g {group} -n {name} --set {what}");
@@ -119,8 +135,12 @@ fn acting(policy: &Policy, autoscaled: Option<bool>, anatomy: &Anatomy) -> Vec<(
     if !anatomy.upgrade_mode.eq_ignore_ascii_case("Manual") {
         let off = set("upgradePolicy.mode=Manual");
         let say = match anatomy.upgrade_mode.eq_ignore_ascii_case("Rolling") {
-            true => "the upgrade mode is Rolling: Azure rolls out each change of the model by itself",
-            false => "the upgrade mode is Automatic: Azure updates machines at once when the model changes",
+            true => {
+                "the upgrade mode is Rolling: Azure rolls out each change of the model by itself"
+            }
+            false => {
+                "the upgrade mode is Automatic: Azure updates machines at once when the model changes"
+            }
         };
         acting.push((say, off));
     }
@@ -141,7 +161,9 @@ fn acting(policy: &Policy, autoscaled: Option<bool>, anatomy: &Anatomy) -> Vec<(
         acting.push(("spot restore is on: Azure brings evicted machines back by itself", off));
     }
     if autoscaled == Some(true) {
-        let off = format!("az monitor autoscale list -g {group} -o table, then az monitor autoscale update --enabled false");
+        let off = format!(
+            "az monitor autoscale list -g {group} -o table, then az monitor autoscale update --enabled false"
+        );
         acting.push(("an autoscale setting writes the capacity of this set", off));
     }
     acting
@@ -157,15 +179,19 @@ fn natives(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Vec<C
     let mut checks: Vec<Check> = acting(policy, autoscaled, anatomy)
         .into_iter()
         .map(|(say, off)| match warns {
-            true => Check::note(NAME, say).next(format!("the pool says `natives: warn`; off: {off}")),
+            true => {
+                Check::note(NAME, say).next(format!("the pool says `natives: warn`; off: {off}"))
+            }
             false => Check::finding(NAME, format!("{say}, and this pool refuses that"))
                 .next(format!("{off}; or write `natives: warn` into the pool file")),
         })
         .collect();
     if autoscaled.is_none() {
         let why = gap.map_or("the set was not listed", |gap| &gap.why);
-        checks.push(Check::unknown(NAME, format!("autoscale settings could not be read: {why}"))
-            .next("allow Microsoft.Insights/autoscaleSettings/read at the subscription"));
+        checks.push(
+            Check::unknown(NAME, format!("autoscale settings could not be read: {why}"))
+                .next("allow Microsoft.Insights/autoscaleSettings/read at the subscription"),
+        );
     }
     if checks.is_empty() {
         checks.push(Check::fine(NAME, "none: nothing of Azure's own acts on this set"));
@@ -195,7 +221,10 @@ fn etag(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Check {
     match anatomy.versioned {
         Versioned::InBody => return Check::fine(NAME, "raises are protected by the set's version"),
         Versioned::InHeader => {
-            return Check::fine(NAME, "raises are protected by the set's version, shown as a header");
+            return Check::fine(
+                NAME,
+                "raises are protected by the set's version, shown as a header",
+            );
         }
         Versioned::No => {}
     }

@@ -68,7 +68,8 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
         what,
         held: None,
     };
-    let mut all: Vec<Right> = OF_SET.iter().map(|(action, what)| right(action, &set, what)).collect();
+    let mut all: Vec<Right> =
+        OF_SET.iter().map(|(action, what)| right(action, &set, what)).collect();
     let flexible = anatomy.is_some_and(|a| a.orchestration == Orchestration::Flexible);
     all.push(match flexible {
         true => right(LIST_FLEXIBLE, &group, "to list its machines"),
@@ -82,7 +83,9 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
     }
     all.extend(OF_SUBSCRIPTION.iter().map(|(action, what)| right(action, &subscription, what)));
     let linked = anatomy.into_iter().flat_map(|anatomy| &anatomy.linked);
-    all.extend(linked.map(|linked| right(linked.action, &linked.id, "to make machines that use it")));
+    all.extend(
+        linked.map(|linked| right(linked.action, &linked.id, "to make machines that use it")),
+    );
     all
 }
 
@@ -91,10 +94,17 @@ pub(super) fn checks(rights: &[Right], known: &Known) -> Vec<Check> {
     const NAME: &str = "permissions";
     let held = rights.iter().filter(|right| right.held == Some(true)).count();
     let mut checks = Vec::new();
-    for right in rights.iter().filter(|right| right.held == Some(false)) {
+    let missing: Vec<&Right> = rights.iter().filter(|right| right.held == Some(false)).collect();
+    for (n, right) in missing.iter().enumerate() {
         let say = format!("{} is not held, which is needed {}", right.action, right.what);
-        let next = format!("allow it to this identity by a role at {}", right.scope);
-        checks.push(Check::finding(NAME, say).next(next));
+        let mut check = Check::finding(NAME, say);
+        // Those of a scope stand together, and are allowed together.
+        if missing.get(n + 1).is_none_or(|next| next.scope != right.scope) {
+            let all = missing.iter().filter(|other| other.scope == right.scope).count();
+            let it = if all == 1 { "it" } else { "them" };
+            check = check.next(format!("allow {it} to this identity by a role at {}", right.scope));
+        }
+        checks.push(check);
     }
     let mut unread: Vec<&str> =
         rights.iter().filter(|right| right.held.is_none()).map(|right| &*right.scope).collect();
@@ -112,7 +122,10 @@ pub(super) fn checks(rights: &[Right], known: &Known) -> Vec<Check> {
         checks.push(Check::unknown(NAME, say).next(next));
     }
     if held > 0 {
-        checks.insert(0, Check::fine(NAME, format!("{held} of {} that are needed are held", rights.len())));
+        checks.insert(
+            0,
+            Check::fine(NAME, format!("{held} of {} that are needed are held", rights.len())),
+        );
     }
     checks
 }
