@@ -131,11 +131,14 @@ pub(super) async fn each(
 ) -> Result<Exit, Failure> {
     house.enter().await?;
     let (mut worst, alone) = (Worst::default(), pools.len() == 1);
-    for (n, meant) in pools.into_iter().enumerate() {
-        if n > 0 && shell.format == Format::Table {
+    let mut shown = false;
+    for meant in pools {
+        let seen = look(house, meant, shell).await;
+        if shown && seen.is_ok() && shell.format == Format::Table {
             shell.line("")?;
         }
-        let ended = match look(house, meant, shell).await {
+        shown |= seen.is_ok();
+        let ended = match seen {
             Ok(seen) => show(house, shell, &seen).await.map(|()| seen.decision.exit()),
             Err(failure) => Err(failure),
         };

@@ -15,8 +15,8 @@ pub type Http = Arc<dyn HttpClient>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered {
     pub status: u16,
-    /// How far their clock is ahead of ours, where they told the time.
-    pub ahead: Option<Span>,
+    /// Milliseconds by which their clock is ahead of ours (or behind, below zero), where they told the time.
+    pub ahead_ms: Option<i64>,
 }
 
 /// Nobody did. In words of our own.
@@ -54,11 +54,11 @@ pub async fn reach(http: &Http, url: &Url, clock: &impl Clock) -> Result<Answere
     let theirs = theirs.and_then(|(_, value)| date(value.as_str()));
     // They told the time somewhere on the way, and in whole seconds.
     let half = Span::from_millis(ended.since(began).millis() / 2);
-    let ahead = theirs.map(|theirs| {
+    let ahead_ms = theirs.map(|theirs| {
         let (theirs, ours) = (theirs.millis() + 500, began.plus(half).millis());
-        Span::from_millis(theirs - ours)
+        theirs - ours
     });
-    Ok(Answered { status: u16::from(answer.status()), ahead })
+    Ok(Answered { status: u16::from(answer.status()), ahead_ms })
 }
 
 /// `Sat, 21 Nov 2026 18:34:48 GMT`

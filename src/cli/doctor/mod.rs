@@ -40,9 +40,8 @@ Examples:
   poolkeeper doctor --pool-file pools/web.yaml
   poolkeeper doctor --pool-file all.yaml --auth workload-identity
   poolkeeper doctor --pool-file all.yaml -o json | jq '.. | objects | select(.outcome == \"finding\")'
-  AZURE_CLIENT_SECRET=s poolkeeper doctor --arm http://127.0.0.1:8400 --authority http://127.0.0.1:8400 \\
-      --tenant 11111111-1111-1111-1111-111111111111 --client-id app --auth client-secret …
-                                                       against `poolkeeper emulate`";
+
+To try it without an account, run `poolkeeper emulate` in another terminal: it prints what to export.";
 
 #[derive(Debug, Args)]
 #[command(

@@ -7,7 +7,7 @@ mod stream;
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::args::{Format, with_exit_codes};
 use super::cloud::{Cloud, ENVIRONMENT};
@@ -62,7 +62,8 @@ Closing the loop:
 #[command(
     about = ABOUT,
     long_about = format!("{ABOUT}.\n\n{MORE}"),
-    after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{ENVIRONMENT}"))
+    after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{ENVIRONMENT}")),
+    group = ArgGroup::new("what").args(["snapshot", "pool_files", "resources"]).required(true).multiple(true)
 )]
 pub struct Plan {
     /// A snapshot, or `-` for standard input
@@ -70,7 +71,6 @@ pub struct Plan {
         short,
         long,
         value_name = "FILE",
-        required_unless_present_any = ["pool_files", "resources"],
         conflicts_with_all = ["pool_files", "resources"]
     )]
     snapshot: Option<PathBuf>,

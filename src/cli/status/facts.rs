@@ -55,14 +55,17 @@ impl<'a> Standing<'a> {
             *conditions.entry(condition_name(machine.condition)).or_default() += 1;
         }
         let ill = [Condition::Unready, Condition::Stopped, Condition::Unknown];
+        let failed = of_class(Class::Failed);
+        let mut unready = with(&|machine| ill.contains(&machine.condition));
+        unready.retain(|id| !failed.contains(id));
         Self {
             seen,
             anatomy,
             conditions,
             versions: versions(seen),
             outdated: of_class(Class::Outdated),
-            failed: with(&|machine| machine.condition == Condition::Failed),
-            unready: with(&|machine| ill.contains(&machine.condition)),
+            failed,
+            unready,
             making: with(&|machine| machine.condition == Condition::Provisioning),
             leaving: with(&|machine| machine.condition == Condition::Deleting),
             natives: seen.looked.snapshot.set.natives.iter().map(|native| name(*native)).collect(),

@@ -36,8 +36,8 @@ Examples:
   poolkeeper status --pool-file pools/web.yaml
   poolkeeper status --pool-file all.yaml -o ndjson | jq -r 'select(.outdated != []) | .pool'
                                                        pools with machines that are out of date
-  poolkeeper status --arm http://127.0.0.1:8400 --authority http://127.0.0.1:8400 …
-                                                       against `poolkeeper emulate`";
+
+To try it without an account, run `poolkeeper emulate` in another terminal: it prints what to export.";
 
 #[derive(Debug, Args)]
 #[command(

@@ -150,13 +150,10 @@ fn health(standing: &Standing<'_>) -> String {
 
 fn plan(standing: &Standing<'_>, row: &mut impl FnMut(&str, String, Style)) {
     let (planned, now) = (&standing.seen.decision.planned, standing.seen.looked.snapshot.now);
-    if planned.actions.is_empty() {
-        row("A plan", "would do nothing now".to_owned(), Style::Plain);
-    }
     for (n, action) in planned.actions.iter().enumerate() {
         let say = nearer(action.reason(), now);
         let text = format!("{} {}: {say}", action.verb().name(), object(action));
-        row(if n == 0 { "A plan" } else { "" }, text, Style::Cyan);
+        row(if n == 0 { "Plan" } else { "" }, text, Style::Cyan);
     }
     let holds = &planned.report.holds;
     for (n, hold) in holds.iter().take(HOLDS).enumerate() {

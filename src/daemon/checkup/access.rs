@@ -73,12 +73,12 @@ impl House {
 }
 
 fn clocks(answered: Option<Answered>) -> Check {
-    let Some(ahead) = answered.and_then(|answered| answered.ahead) else {
+    let Some(ahead_ms) = answered.and_then(|answered| answered.ahead_ms) else {
         return Check::unknown("clock", "nobody told the time, so clocks could not be compared");
     };
-    let apart = Span::from_millis(ahead.millis().abs());
+    let apart = Span::from_millis(ahead_ms.abs());
     let seconds = apart.millis() / 1_000;
-    let way = if ahead.millis() < 0 { "ahead of" } else { "behind" };
+    let way = if ahead_ms < 0 { "ahead of" } else { "behind" };
     let say = format!("this machine's clock is {seconds} s {way} that of the cloud");
     let next = "let this machine keep its time by NTP";
     if apart > CLOCK_BREAKS {
@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn clocks_may_differ_a_little() {
         let of = |seconds: i64| {
-            let ahead = Some(Span::seconds(seconds));
-            clocks(Some(Answered { status: 200, ahead }))
+            let ahead_ms = Some(seconds * 1_000);
+            clocks(Some(Answered { status: 200, ahead_ms }))
         };
         let outcomes: Vec<Outcome> =
             [0, 29, -29, 31, -299, 301, -301].into_iter().map(|s| of(s).outcome).collect();

@@ -105,7 +105,8 @@ fn quota(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Check {
     let is = looked.map_or(0, |looked| looked.snapshot.machines.len() as u32);
     let wanted = (desired + surge).saturating_sub(is);
     let say = format!(
-        "{cores_left} cores of {family} are left, room for {} of {cores_each} cores; {wanted} may be needed ({surge} as surge)",
+        "{} of {family} left, room for {} of {cores_each} cores; {wanted} may be needed ({surge} as surge)",
+        counted(*cores_left as usize, "core"),
         counted(fits as usize, "machine")
     );
     if fits < wanted {
@@ -236,4 +237,98 @@ fn etag(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Check {
     }
     Check::note(NAME, "the set shows no version: each raise reads it again right before, which another writer can still overtake")
         .next("let nobody else write the capacity")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Outcome::{self, Finding, Fine, Note, Unknown};
+    use super::*;
+    use crate::model::ids::{PoolName, ScaleSetId};
+    use crate::model::policy::Draft;
+
+    fn policy(change: impl FnOnce(&mut Draft)) -> Policy {
+        let set = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+        let mut draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(set));
+        change(&mut draft);
+        Policy::build(draft).unwrap()
+    }
+
+    fn quiet() -> Anatomy {
+        Anatomy {
+            orchestration: Orchestration::Uniform,
+            location: "westeurope".into(),
+            size: Some("Standard_D2s_v5".into()),
+            capacity: Some(3),
+            zones: Vec::new(),
+            state: Some("Succeeded".into()),
+            versioned: Versioned::No,
+            upgrade_mode: "manual".into(),
+            automatic_os_upgrade: false,
+            automatic_repairs: false,
+            overprovision: false,
+            zone_rebalancing: false,
+            spot_restore: false,
+            health: HealthSource::None,
+            linked: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn whatever_acts_beside_us_is_named_with_how_to_stop_it() {
+        let loud = Anatomy {
+            upgrade_mode: "Automatic".into(),
+            automatic_os_upgrade: true,
+            automatic_repairs: true,
+            overprovision: true,
+            zone_rebalancing: true,
+            spot_restore: true,
+            ..quiet()
+        };
+        let refuses = policy(|_| {});
+        assert!(acting(&refuses, Some(false), &quiet()).is_empty());
+        let acting = acting(&refuses, Some(true), &loud);
+        assert_eq!(acting.len(), 7);
+        assert!(acting.iter().all(|(_, off)| off.contains("-g rg")), "{acting:?}");
+        let outcomes = |policy: &Policy| -> Vec<Outcome> {
+            natives(policy, None, &loud).iter().map(|check| check.outcome).collect()
+        };
+        // Whether autoscale acts is not known where the set was not looked at.
+        assert_eq!(outcomes(&refuses), [[Finding; 6].as_slice(), &[Unknown]].concat());
+        let warns = policy(|draft| draft.natives = Natives::Warn);
+        assert_eq!(outcomes(&warns), [[Note; 6].as_slice(), &[Unknown]].concat());
+    }
+
+    #[test]
+    fn without_a_version_another_writer_is_a_finding() {
+        let of = |owner, versioned| {
+            etag(&policy(|draft| draft.owner = owner), None, &Anatomy { versioned, ..quiet() })
+                .outcome
+        };
+        assert_eq!(of(Owner::Pool, Versioned::InBody), Fine);
+        assert_eq!(of(Owner::ScaleSet, Versioned::InHeader), Fine);
+        assert_eq!(of(Owner::Pool, Versioned::No), Note);
+        assert_eq!(of(Owner::ScaleSet, Versioned::No), Finding);
+    }
+
+    #[test]
+    fn health_is_wanted_as_the_pool_says() {
+        let of = |source, found: HealthSource| {
+            health(&policy(|draft| draft.health = source), &Anatomy { health: found, ..quiet() })
+                .outcome
+        };
+        let extension = || HealthSource::Extension("h".into());
+        assert_eq!(of(Health::Auto, extension()), Fine);
+        assert_eq!(of(Health::ApplicationHealth, extension()), Fine);
+        assert_eq!(of(Health::Auto, HealthSource::Probe), Fine);
+        assert_eq!(of(Health::ApplicationHealth, HealthSource::Probe), Finding);
+        assert_eq!(of(Health::Auto, HealthSource::None), Note);
+        assert_eq!(of(Health::ApplicationHealth, HealthSource::None), Finding);
+    }
+
+    #[test]
+    fn a_failed_set_is_told_and_mixed_sizes_have_no_quota() {
+        assert_eq!(seen(&Anatomy { state: Some("Failed".into()), ..quiet() }).outcome, Note);
+        let mixed = quota(&policy(|_| {}), None, &Anatomy { size: None, ..quiet() });
+        assert!(mixed.outcome == Unknown && mixed.say.contains("several sizes"), "{mixed:?}");
+    }
 }
