@@ -26,8 +26,8 @@ Environment, where no flag says otherwise:
 #[command(next_help_heading = "Cloud")]
 pub(super) struct Cloud {
     /// public, usGovernment or china
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
-    cloud: Option<String>,
+    #[arg(long = "cloud", value_name = "NAME", hide_short_help = true)]
+    named: Option<String>,
 
     /// Where the resource manager is, where not where the cloud has it
     #[arg(long, value_name = "URL", hide_short_help = true)]
@@ -110,7 +110,7 @@ impl Cloud {
 
     fn choice(&self) -> Choice {
         Choice {
-            cloud: self.cloud.clone(),
+            cloud: self.named.clone(),
             authority: self.authority.clone(),
             resource_manager: self.arm.clone(),
             audience: self.audience.clone(),
@@ -142,7 +142,7 @@ fn internal(error: &io::Error) -> Failure {
 impl From<Trouble> for Failure {
     fn from(trouble: Trouble) -> Self {
         let (exit, code) = match trouble.cause {
-            Cause::NotPermitted => (Exit::NotPermitted, "notPermitted"),
+            Cause::NotBelieved | Cause::NotPermitted => (Exit::NotPermitted, "notPermitted"),
             Cause::NotFound => (Exit::NotFound, "notFound"),
             Cause::Unreachable => (Exit::Unreachable, "unreachable"),
             Cause::Invalid => (Exit::Input, "badValue"),

@@ -184,7 +184,9 @@ mod tests {
     fn the_worst_end_is_told() {
         let of = |exits: &[Exit]| {
             let mut worst = Worst::default();
-            exits.iter().for_each(|exit| worst.note(*exit));
+            for exit in exits {
+                worst.note(*exit);
+            }
             worst.exit()
         };
         assert_eq!(of(&[]), Exit::Done);

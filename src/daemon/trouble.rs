@@ -12,7 +12,9 @@ use crate::observe::ReadFailed;
 /// What kind of trouble, for those who only want to know how it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// Nobody believes who we are, or we are not allowed.
+    /// Nobody believes who we are.
+    NotBelieved,
+    /// Who we are is not allowed that.
     NotPermitted,
     NotFound,
     /// Nobody answers, or not now.
@@ -52,7 +54,7 @@ impl Trouble {
                     "set up one of these ways; --auth chooses one and says more, `poolkeeper doctor` lists them"
                 }
             };
-            (Cause::NotPermitted, next)
+            (Cause::NotBelieved, next)
         } else {
             (
                 Cause::Unreachable,
@@ -70,6 +72,10 @@ impl Trouble {
             Refusal::Forbidden if code == "SubscriptionNotFound" => {
                 let next = "check the subscription in the id, and that the identity's tenant is the subscription's";
                 (Cause::NotFound, next.to_owned())
+            }
+            Refusal::Forbidden if TOKENS.contains(&code) => {
+                let next = "the token is not taken: check that --tenant is the subscription's, and --cloud and --audience";
+                (Cause::NotBelieved, next.to_owned())
             }
             Refusal::Forbidden => {
                 let next = format!(
@@ -91,6 +97,14 @@ impl Trouble {
         Self::new(cause, format!("{}: {}", name(set), failed.say), next)
     }
 }
+
+/// Codes of ARM for tokens that it does not take.
+const TOKENS: [&str; 4] = [
+    "AuthenticationFailed",
+    "InvalidAuthenticationToken",
+    "InvalidAuthenticationTokenTenant",
+    "ExpiredAuthenticationToken",
+];
 
 fn not_found(code: &str) -> String {
     let look = match code {

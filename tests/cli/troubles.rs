@@ -63,8 +63,8 @@ fn case(name: &'static str, code: i32, say: &'static str, help: &'static str) ->
 }
 
 impl Case {
-    fn with(mut self, name: &'static str, value: impl ToString) -> Case {
-        self.changes.push((name, value.to_string()));
+    fn with(mut self, name: &'static str, value: impl Into<String>) -> Case {
+        self.changes.push((name, value.into()));
         self
     }
 
@@ -73,8 +73,8 @@ impl Case {
         self
     }
 
-    fn arg(mut self, name: &str, value: impl ToString) -> Case {
-        self.args.extend([name.to_owned(), value.to_string()]);
+    fn arg(mut self, name: &str, value: impl Into<String>) -> Case {
+        self.args.extend([name.to_owned(), value.into()]);
         self
     }
 
@@ -92,10 +92,12 @@ fn of_azure() -> Azure {
     let page = json!({"path": "/virtualMachineScaleSets/page", "times": 99, "status": 200, "body": "<html>"});
     let often = json!({"path": "/virtualMachineScaleSets/often", "times": 99, "status": 429,
         "code": "OperationNotAllowed", "retryAfter": 17});
+    let foreign = json!({"path": "/virtualMachineScaleSets/foreign", "times": 99, "status": 401,
+        "code": "InvalidAuthenticationTokenTenant", "message": "The access token is from the wrong issuer."});
     Azure::behind_tls(json!({
         "scaleSets": [{"name": "web"}, {"name": "shut"}, {"name": "broken"}, {"name": "often"}],
         "identities": [{"clientId": "app", "secret": SECRET, "denied": ["/virtualMachineScaleSets/shut"]}],
-        "faults": {"rules": [broken, page, often]},
+        "faults": {"rules": [broken, page, often, foreign]},
     }))
 }
 
@@ -116,6 +118,8 @@ fn of_identity() -> Vec<Case> {
         case("no secret", 6, "AZURE_CLIENT_SECRET is not set", "--auth")
             .with("AZURE_CLIENT_SECRET", ""),
         case("no permission", 6, "AuthorizationFailed", "poolkeeper doctor").of(set("shut")),
+        case("another tenant's subscription", 6, "InvalidAuthenticationTokenTenant", "--tenant")
+            .of(set("foreign")),
         case("no such set", 4, "ResourceNotFound", "az vmss list").of(set("none")),
         case("no such group", 4, "ResourceGroupNotFound", "check the resource group")
             .of(format!("{}/web", SETS.replace("/rg/", "/other/"))),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::facts::{Standing, headline};
 use crate::api::v1::{self, API_VERSION};
 use crate::daemon::HealthSource;
+use crate::model::ids::Zone;
 use crate::model::inventory::Orchestration;
 
 /// What it takes from the plan as it stands there.
@@ -62,7 +63,7 @@ fn facts(standing: &Standing<'_>) -> Value {
             },
             "location": anatomy.location,
             "vmSize": snapshot.set.vm_size,
-            "zones": snapshot.set.zones.iter().map(|zone| zone.as_str()).collect::<Vec<_>>(),
+            "zones": snapshot.set.zones.iter().map(Zone::as_str).collect::<Vec<_>>(),
             "state": anatomy.state,
             "natives": standing.natives,
         },

@@ -7,6 +7,7 @@ use crate::cli::page::{condition_name, object};
 use crate::cli::text::{count, plain};
 use crate::daemon::Anatomy;
 use crate::model::action::Class;
+use crate::model::ids::Revision;
 use crate::model::inventory::Native;
 use crate::model::machine::{Condition, Machine};
 
@@ -106,7 +107,7 @@ fn versions(seen: &Seen) -> Vec<Version<'_>> {
     let model = snapshot.set.revision.as_str();
     let mut counts: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for machine in &snapshot.machines {
-        *counts.entry(machine.revision.as_ref().map(|r| r.as_str())).or_default() += 1;
+        *counts.entry(machine.revision.as_ref().map(Revision::as_str)).or_default() += 1;
     }
     let mut versions: Vec<Version<'_>> = counts
         .into_iter()

@@ -6,6 +6,7 @@ use crate::cli::table::{Cell, Table};
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, list, nearer, plain, wrap};
 use crate::daemon::HealthSource;
+use crate::model::ids::Zone;
 use crate::model::inventory::Orchestration;
 use crate::model::policy::Owner;
 
@@ -44,7 +45,8 @@ pub(super) fn page(standing: &Standing<'_>, term: Term) -> String {
         ("Outdated", &standing.outdated, Style::Yellow),
     ] {
         if !ids.is_empty() {
-            let text = format!("{}: {}", ids.len(), list(ids.iter().copied(), NAMES));
+            let text =
+                format!("{}: {}", count(ids.len(), "machine"), list(ids.iter().copied(), NAMES));
             row(name, text, style);
         }
     }
@@ -86,7 +88,7 @@ fn size(standing: &Standing<'_>) -> String {
     ];
     parts.extend(set.vm_size.as_ref().map(ToString::to_string));
     if !set.zones.is_empty() {
-        let zones: Vec<&str> = set.zones.iter().map(|zone| zone.as_str()).collect();
+        let zones: Vec<&str> = set.zones.iter().map(Zone::as_str).collect();
         parts.push(format!("zones {}", zones.join(", ")));
     }
     parts.join(" · ")
