@@ -91,13 +91,15 @@ pub(super) fn headline(seen: &Seen) -> String {
         .map(|action| format!("{} {}", action.verb().name(), object(action)))
         .collect();
     let acts = if acts.is_empty() { "do nothing".to_owned() } else { acts.join(", ") };
+    // As the list of them counts: one that is failed and held is told as held.
+    let failed = planned.report.machines.iter().filter(|one| one.class == Class::Failed).count();
     let frozen = if seen.decision.refused { ", and is frozen by the judge" } else { "" };
     format!(
         "{name} has {} of {} available, {} outdated, {} failed; a plan would {acts}{frozen}",
         numbers.available,
         count(numbers.desired as usize, "machine"),
         numbers.outdated,
-        numbers.failed
+        failed
     )
 }
 
