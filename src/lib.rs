@@ -2,8 +2,8 @@
 //!
 //! The tree reads as the loop: what we know ([`model`]), look ([`observe`]), decide ([`plan`]), judge ([`judge`]),
 //! do ([`act`]), remember ([`memory`]), and the turn that calls each once ([`reconcile`]). [`wake`] says whose turn is
-//! next, [`pace`] how fast the cloud is asked. What is outside of the process is in [`adapters`]; programs enter through
-//! [`api`]. [`sim`] is the same loop in a made-up world, [`world`], and [`emulator`] puts the face of Azure on that world.
+//! next, [`pace`] how fast the cloud is asked. What is outside of the process is in [`adapters`], put together by [`daemon`];
+//! programs enter through [`api`]. [`sim`] is the same loop in a made-up world, [`world`], and [`emulator`] puts the face of Azure on that world.
 //!
 //! What is true everywhere, and what is absent on purpose:
 //!
@@ -23,6 +23,7 @@ pub mod adapters;
 pub mod ambient;
 pub mod api;
 pub mod cli;
+pub mod daemon;
 pub mod emulator;
 pub mod judge;
 pub mod memory;

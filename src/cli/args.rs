@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
-use super::{completions, demo, emulate, explain, plan, simulate, validate};
+use super::{completions, demo, doctor, emulate, explain, plan, simulate, status, validate};
 
 const ABOUT: &str =
     "Keeps pools of cloud VMs at the right size and on the right model, without taking them down.";
@@ -14,15 +14,19 @@ Poolkeeper replaces machines that are failed, surplus or out of date, in that or
 than the pool allows and never runs more than it allows, and says for each machine and each pool what it does, or why \
 it waits.
 
-None of these commands needs a network, an account, a store or a clock: they read documents and print answers. The one \
-that serves, emulate, serves this machine only.";
+None of these commands changes anything in the cloud. status, plan and doctor look at a live scale set where you name \
+one; the others need no network and no account. The one that serves, emulate, serves this machine only.";
 
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper demo                               a rollout, played in your terminal
   poolkeeper simulate pools/web.yaml            the same for a pool of yours
   poolkeeper validate pools/                    check every pool file of a folder
-  poolkeeper plan --snapshot now.json           what would be done now, and why
+  poolkeeper status $(az vmss show -g rg -n web --query id -o tsv)
+                                                how a live scale set is
+  poolkeeper doctor --pool-file pools/web.yaml  whether its care has all that it needs
+  poolkeeper plan --pool-file pools/web.yaml    what would be done now, and why
+  poolkeeper plan --snapshot now.json           the same, for a picture in a file
   poolkeeper explain --snapshot now.json        why nothing (more) happens now
   poolkeeper explain --snapshot now.json 17     what becomes of machine 17
   poolkeeper emulate --tls                      a made-up Azure for az and the SDKs
@@ -81,8 +85,10 @@ macro_rules! commands {
 // In the order of the help text.
 commands! {
     Demo in demo;
+    Status in status;
     Plan in plan;
     Explain in explain;
+    Doctor in doctor;
     Simulate in simulate;
     Validate in validate;
     Emulate in emulate;

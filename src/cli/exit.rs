@@ -174,7 +174,7 @@ impl Failure {
 }
 
 /// What the system says, without its number.
-fn reason(error: &io::Error) -> String {
+pub(super) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((plain, _)) => plain.to_owned(),

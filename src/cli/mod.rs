@@ -1,22 +1,26 @@
 //! TERMINAL IN. Commands for people at a terminal and for programs that run one.
 //!
-//! Never here: a decision of its own, the cloud, a clock. A command reads documents, asks the rooms that decide, and
-//! prints what they answer; nothing it prints depends on anything but its input and the terminal.
+//! Never here: a decision of its own, a call to the cloud, a clock. A command reads documents or has the house look at a
+//! pool, asks the rooms that decide, and prints what they answer.
 //! Begin with [`run`]; [`args`] lists the commands, one file each. A new one is a file and a line in that list.
 
 pub mod args;
+mod cloud;
 mod completions;
 mod decide;
 mod demo;
+mod doctor;
 mod draw;
 mod emulate;
 pub mod exit;
 mod explain;
+mod live;
 mod page;
 mod plan;
 mod shell;
 mod simulate;
 mod source;
+mod status;
 mod table;
 pub mod term;
 mod text;

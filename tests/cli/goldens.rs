@@ -118,7 +118,17 @@ fn checked_pool_files() {
 #[test]
 fn help_texts() {
     page("help", &["--help"], "");
-    for command in ["demo", "plan", "explain", "simulate", "validate", "emulate", "completions"] {
+    for command in [
+        "demo",
+        "status",
+        "plan",
+        "explain",
+        "doctor",
+        "simulate",
+        "validate",
+        "emulate",
+        "completions",
+    ] {
         page(&format!("help-{command}"), &[command, "--help"], "");
         let short = run(&[command, "-h"], "");
         assert_eq!(run(&["help", command], "").out, run(&[command, "--help"], "").out);

@@ -9,12 +9,17 @@
 
 #[path = "../support/golden.rs"]
 mod golden;
+#[path = "../support/log.rs"]
+mod log;
 #[path = "../support/program.rs"]
 mod program;
 
+mod azure;
 mod emulate;
 mod goldens;
+mod live;
 mod same;
 mod stream;
 mod support;
+mod troubles;
 mod usage;

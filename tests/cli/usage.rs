@@ -55,6 +55,16 @@ fn wrong_usage_says_what_to_do() {
         (&["plan", ROLLING], "--snapshot"),
         (&["plan", "-s", ROLLING, "-o", "xml"], "ndjson"),
         (&["plan", "-s", ROLLING, "-s", ROLLING], "--snapshot"),
+        (&["plan", "-s", ROLLING, "--resource", "/x"], "--resource"),
+        (&["plan", "-s", ROLLING, "--pool-file", GOOD], "--pool-file"),
+        (&["plan", "--resource", "web"], "is no id of a scale set"),
+        (&["status"], "RESOURCE"),
+        (&["status", "web"], "/subscriptions/<id>"),
+        (&["status", "--pool-file", "tests/cli/inputs/pools/notes.txt"], "notes.txt:1:1"),
+        (&["doctor"], "RESOURCE"),
+        (&["doctor", "--pool-file", GOOD, "-o", "ndjson"], "--output json"),
+        (&["doctor", "--pool-file", GOOD, "--auth", "guess"], "managed-identity"),
+        (&["doctor", "--pool-file", GOOD, "--timeout", "0"], "--timeout"),
         (&["explain"], "--snapshot"),
         (&["explain", "-s", ROLLING, "1", "2"], "Usage:"),
         (&["explain", "-s", ROLLING, "-o", "ndjson"], "--output json"),
@@ -184,7 +194,18 @@ fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ended = run(&["completions", shell], "");
         assert_eq!(ended.code, Some(0));
-        for word in ["plan", "explain", "validate", "completions", "snapshot", "output"] {
+        for word in [
+            "plan",
+            "explain",
+            "validate",
+            "completions",
+            "status",
+            "doctor",
+            "snapshot",
+            "output",
+            "pool-file",
+            "client-id",
+        ] {
             assert!(ended.out.contains(word), "{shell} lacks {word}");
         }
         let document = run(&["completions", shell, "-o", "json"], "").json();

@@ -23,7 +23,8 @@ const CRATES: &[(&str, Where)] = &[
     ("rustls", Where::Rooms(&["adapters::azure", "emulator"])),
     ("tokio", Where::Rooms(&["ambient", "adapters::azure", "daemon", "emulator", "cli"])),
     ("tracing", Where::Rooms(AZURE)),
-    ("url", Where::Rooms(AZURE)),
+    // Settings are addresses too.
+    ("url", Where::Rooms(&["adapters::azure", "daemon"])),
     ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),
     ("serde", Where::Rooms(&["api", "memory", "cli", "adapters::azure", "emulator"])),
     ("serde_json", Where::Rooms(&["api", "memory", "cli", "adapters::azure", "emulator"])),

@@ -4,6 +4,7 @@
 //! not shown. Tokens and operation addresses are types that print nothing, and go only to the origin they are for.
 //! Begin with [`Azure`]; [`auth`] is who we are, [`wire`] the JSON, `http` the road, `refusal` the meaning of every "no".
 
+mod anatomy;
 pub mod auth;
 mod change;
 pub mod cloud;
@@ -14,7 +15,9 @@ mod known;
 mod members;
 mod operation;
 pub mod path;
+mod permission;
 mod print;
+mod reach;
 mod read;
 mod refusal;
 pub mod throttle;
@@ -24,7 +27,10 @@ use std::sync::Arc;
 
 use azure_core::http::HttpClient;
 
+pub use anatomy::{Anatomy, HealthSource, Linked, Versioned};
 pub use http::{BadNet, Net, Proxy, SharedClock};
+pub use permission::Permissions;
+pub use reach::{Answered, Http, Unreached, reach};
 
 use crate::model::plan::Follow;
 use crate::model::time::Span;

@@ -13,6 +13,7 @@ pub(super) const COMPUTE: &str = "2024-07-01";
 pub(super) const GALLERIES: &str = "2023-07-03";
 pub(super) const SKUS: &str = "2021-07-01";
 pub(super) const INSIGHTS: &str = "2022-10-01";
+pub(super) const AUTHORIZATION: &str = "2022-04-01";
 
 /// A scale set's id, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]

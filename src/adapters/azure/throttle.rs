@@ -26,10 +26,11 @@ pub enum Class {
     ReadUsages,
     ReadSkus,
     ReadImages,
+    ReadPermissions,
 }
 
 impl Class {
-    pub const ALL: [Class; 11] = [
+    pub const ALL: [Class; 12] = [
         Class::GetSet,
         Class::ListMachines,
         Class::UpdateSet,
@@ -41,6 +42,7 @@ impl Class {
         Class::ReadUsages,
         Class::ReadSkus,
         Class::ReadImages,
+        Class::ReadPermissions,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -56,6 +58,7 @@ impl Class {
             Class::ReadUsages => "readUsages",
             Class::ReadSkus => "readSkus",
             Class::ReadImages => "readImages",
+            Class::ReadPermissions => "readPermissions",
         }
     }
 

@@ -73,19 +73,38 @@ impl Told<'_> {
         page
     }
 
+    /// How Poolkeeper itself is told of it.
+    fn own(&self) -> String {
+        let (url, tenant) = (self.url(), &self.seed.tenant);
+        let known = self.seed.identities.first().map_or("app", |one| &one.client_id);
+        let ca = self.ca_file.as_ref().map(|path| format!(" SSL_CERT_FILE={}", path.display()));
+        let ca = ca.unwrap_or_default();
+        format!(
+            "Poolkeeper, in another terminal:\n  \
+             export AZURE_RESOURCE_MANAGER_URL={url} AZURE_AUTHORITY_HOST={url}{ca}\n  \
+             export AZURE_TENANT_ID={tenant} AZURE_CLIENT_ID={known} AZURE_CLIENT_SECRET=secret\n  \
+             poolkeeper doctor --auth client-secret SCALE_SET\n"
+        )
+    }
+
     fn clients(&self) -> Vec<String> {
         let (url, tenant) = (self.url(), &self.seed.tenant);
+        let own = self.own();
         let Some(ca) = self.ca_file.as_ref().map(|path| path.display().to_string()) else {
-            return vec![match self.is_tls {
-                true => "Clients must trust the certificate that was given.".to_owned(),
-                false => format!(
-                    "Official clients send tokens over TLS only: begin with --tls to use them. Without a client:\n  \
+            return vec![
+                own,
+                match self.is_tls {
+                    true => "Clients must trust the certificate that was given.".to_owned(),
+                    false => format!(
+                        "Official clients send tokens over TLS only: begin with --tls to use them. Without a client:\n  \
                      curl -H 'Authorization: Bearer x' '{url}/subscriptions/{}/providers/Microsoft.Compute/virtualMachineScaleSets?api-version=2024-07-01'",
-                    self.subscription()
-                ),
-            }];
+                        self.subscription()
+                    ),
+                },
+            ];
         };
         vec![
+            own,
             "az, in a folder of its own so that it forgets no login of yours:".to_owned(),
             format!(
                 "  export AZURE_CONFIG_DIR=$(mktemp -d) REQUESTS_CA_BUNDLE={ca} AZURE_CORE_INSTANCE_DISCOVERY=false"

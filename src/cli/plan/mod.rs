@@ -1,4 +1,5 @@
-//! `plan`: what would be done to the pool of a snapshot, and why; or a stream of snapshots, answered line by line.
+//! `plan`: what would be done to a pool, and why: to that of a snapshot, to live ones, or to a stream of snapshots that
+//! are answered line by line.
 //!
 //! Never here: doing it. Begin with [`Plan::run`]; `stream` is the conversation with another program.
 
@@ -6,23 +7,32 @@ mod stream;
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::args::{Format, with_exit_codes};
+use super::cloud::{Cloud, ENVIRONMENT};
 use super::decide::{Decision, decide};
 use super::exit::{Exit, Failure};
+use super::live::{self, Seen};
 use super::page::Page;
 use super::shell::Shell;
 use super::source::Source;
 use super::term::Term;
 use crate::api::v1;
 use crate::api::v1::snapshot::{MAX_BYTES, SnapshotInput, Snapshots};
+use crate::daemon::{House, set_id};
+use crate::model::ids::ScaleSetId;
 
 const ABOUT: &str = "Says what would be done to a pool now, and why; changes nothing";
 const MORE: &str = "\
-Reads a snapshot, which is everything a decision rests on: the pool file, the scale set, its machines, what is under \
-way, and the memory of the plan before it. Answers with the actions in the order they are sent, the reason for every \
-machine that is or is not acted on, the resolved numbers, what holds the pool back, and an estimate.
+Looks at a live pool, or reads a snapshot, which is everything a decision rests on: the pool file, the scale set, its \
+machines, what is under way, and the memory of the plan before it. Answers with the actions in the order they are sent, \
+the reason for every machine that is or is not acted on, the resolved numbers, what holds the pool back, and an estimate.
+
+A live pool is named by its pool file, by the id of its scale set, or by both, which picks one pool of a file. It is \
+read once, and nothing is remembered from looks before: the answer is that of a daemon that sees the pool for the first \
+time. So a machine that Azure calls out of date waits for a refresh, and surplus waits for a second look. Without a \
+pool file the pool is judged by the defaults, and the scale set says how many machines it wants.
 
 Every plan is judged by laws that share nothing with the planner. A plan that breaks one is not printed: the pool is \
 frozen, its hold names the law, and the exit code is 3.
@@ -33,7 +43,11 @@ document and does not end the stream. Each line is answered from that line alone
 bytes, whatever the order of its lists.";
 const EXAMPLES: &str = "\
 Examples:
-  poolkeeper plan --snapshot now.json                  a page for people
+  poolkeeper plan --pool-file pools/web.yaml           the live pool of this file
+  poolkeeper plan --resource /subscriptions/…/virtualMachineScaleSets/web
+                                                       a scale set without a pool file
+  poolkeeper plan --pool-file all.yaml -o ndjson       a line for each pool of the file
+  poolkeeper plan --snapshot now.json                  a snapshot, as a page for people
   poolkeeper plan --snapshot - -o json < now.json      one JSON document
   poolkeeper plan --snapshot - -o ndjson               a snapshot a line in, a plan a line out
   poolkeeper plan --snapshot now.json -o json | jq .state
@@ -48,32 +62,72 @@ Closing the loop:
 #[command(
     about = ABOUT,
     long_about = format!("{ABOUT}.\n\n{MORE}"),
-    after_long_help = with_exit_codes(EXAMPLES)
+    after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{ENVIRONMENT}")),
+    group = ArgGroup::new("what").args(["snapshot", "pool_files", "resources"]).required(true).multiple(true)
 )]
 pub struct Plan {
-    /// The snapshot, or `-` for standard input
-    #[arg(short, long, value_name = "FILE")]
-    snapshot: PathBuf,
+    /// A snapshot, or `-` for standard input
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["pool_files", "resources"]
+    )]
+    snapshot: Option<PathBuf>,
+
+    /// A pool file, whose live pools are looked at
+    #[arg(short, long = "pool-file", value_name = "FILE")]
+    pool_files: Vec<PathBuf>,
+
+    /// The resource id of a live scale set
+    #[arg(short, long = "resource", value_name = "ID", value_parser = set_id)]
+    resources: Vec<ScaleSetId>,
 
     /// List every machine, also those with nothing to say
     #[arg(long)]
     all: bool,
+
+    #[command(flatten)]
+    cloud: Cloud,
 }
 
 impl Plan {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
-        let source = Source::new(&self.snapshot);
+        match &self.snapshot {
+            Some(snapshot) => self.of_snapshot(&Source::new(snapshot), shell),
+            None => self.live(shell),
+        }
+    }
+
+    fn live(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+        let pools = live::meant(&self.pool_files, &self.resources, shell)?;
+        live::check_format(shell, &pools, "plan")?;
+        let show = async |_: &House, shell: &mut Shell, seen: &Seen| {
+            self.show(&seen.looked.snapshot, &seen.decision, shell)
+        };
+        self.cloud.visit(async |house| live::each(house, pools, shell, show).await)?
+    }
+
+    fn of_snapshot(&self, source: &Source, shell: &mut Shell) -> Result<Exit, Failure> {
         if shell.format == Format::Ndjson {
-            return stream::answer(&source, shell);
+            return stream::answer(source, shell);
         }
-        let snapshot = read(&source, shell)?;
+        let snapshot = read(source, shell)?;
         let decision = decide(&snapshot)?;
-        if shell.format == Format::Json {
-            shell.line(&v1::plan::encode(&snapshot.input(), &decision.planned))?;
-        } else {
-            shell.print(&page(&snapshot, &decision, shell.term, self.all))?;
-        }
+        self.show(&snapshot, &decision, shell)?;
         Ok(decision.exit())
+    }
+
+    fn show(
+        &self,
+        snapshot: &SnapshotInput,
+        decision: &Decision,
+        shell: &mut Shell,
+    ) -> Result<(), Failure> {
+        match shell.format {
+            Format::Table => shell.print(&page(snapshot, decision, shell.term, self.all)),
+            _ => shell.line(&v1::plan::encode(&snapshot.input(), &decision.planned)),
+        }
     }
 }
 

@@ -1,0 +1,86 @@
+//! The JSON of a status: what is counted, and the parts of the plan it leads to.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::facts::{Standing, headline};
+use crate::api::v1::{self, API_VERSION};
+use crate::daemon::HealthSource;
+use crate::model::ids::Zone;
+use crate::model::inventory::Orchestration;
+
+/// What it takes from the plan as it stands there.
+#[derive(Serialize, Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    resolved: &'a RawValue,
+    #[serde(borrow)]
+    actions: &'a RawValue,
+    #[serde(borrow)]
+    holds: &'a RawValue,
+    #[serde(borrow)]
+    estimate: &'a RawValue,
+    #[serde(borrow)]
+    again: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    facts: Value,
+    #[serde(flatten)]
+    parts: Option<Parts<'a>>,
+}
+
+pub(super) fn document(standing: &Standing<'_>) -> String {
+    let seen = standing.seen;
+    let plan = v1::plan::encode(&seen.looked.snapshot.input(), &seen.decision.planned);
+    let document = Document { facts: facts(standing), parts: serde_json::from_str(&plan).ok() };
+    serde_json::to_string(&document).unwrap_or_default()
+}
+
+fn facts(standing: &Standing<'_>) -> Value {
+    let (seen, anatomy) = (standing.seen, standing.anatomy);
+    let snapshot = &seen.looked.snapshot;
+    let versions = standing.versions.iter().map(|version| {
+        json!({ "revision": version.revision, "machines": version.machines, "isModel": version.is_model })
+    });
+    let gaps = seen.looked.gaps.iter().map(|gap| json!({ "what": gap.what, "why": gap.why }));
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "Status",
+        "pool": snapshot.policy.name.as_str(),
+        "at": snapshot.now.to_string(),
+        "say": headline(seen),
+        "scaleSet": {
+            "id": snapshot.policy.scale_set.as_str(),
+            "capacity": snapshot.set.capacity,
+            "revision": snapshot.set.revision.as_str(),
+            "orchestration": match snapshot.set.orchestration {
+                Orchestration::Uniform => "Uniform",
+                Orchestration::Flexible => "Flexible",
+            },
+            "location": anatomy.location,
+            "vmSize": snapshot.set.vm_size,
+            "zones": snapshot.set.zones.iter().map(Zone::as_str).collect::<Vec<_>>(),
+            "state": anatomy.state,
+            "natives": standing.natives,
+        },
+        "judgedByDefaults": seen.meant.by_default,
+        "complete": snapshot.set.complete,
+        "gaps": gaps.collect::<Vec<_>>(),
+        "machines": standing.conditions,
+        "versions": versions.collect::<Vec<_>>(),
+        "outdated": standing.outdated,
+        "failed": standing.failed,
+        "unready": standing.unready,
+        "beingMade": standing.making,
+        "beingDeleted": standing.leaving,
+        "health": match &anatomy.health {
+            HealthSource::Extension(_) => "applicationHealth",
+            HealthSource::Probe => "probe",
+            HealthSource::None => "provisioning",
+        },
+    })
+}

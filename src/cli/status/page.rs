@@ -1,0 +1,172 @@
+//! The screen for people.
+
+use super::facts::{Standing, headline};
+use crate::cli::page::{object, rule};
+use crate::cli::table::{Cell, Table};
+use crate::cli::term::{Style, Term};
+use crate::cli::text::{count, list, nearer, plain, wrap};
+use crate::daemon::HealthSource;
+use crate::model::ids::Zone;
+use crate::model::inventory::Orchestration;
+use crate::model::policy::Owner;
+
+/// Ids in one line; the rest are counted.
+const NAMES: usize = 12;
+/// Holds that are told; the rest are counted.
+const HOLDS: usize = 6;
+
+pub(super) fn page(standing: &Standing<'_>, term: Term) -> String {
+    let (seen, mut text) = (standing.seen, String::new());
+    let snapshot = &seen.looked.snapshot;
+    let line = headline(seen);
+    let head = line.split(' ').next().unwrap_or_default();
+    for (n, line) in wrap(&line, term.width).into_iter().enumerate() {
+        let line = match line.strip_prefix(head).filter(|_| n == 0) {
+            Some(rest) => format!("{}{rest}", term.paint(Style::Bold, head)),
+            None => line,
+        };
+        text.push_str(&line);
+        text.push('\n');
+    }
+    let mut table = Table::new(2);
+    let mut row = |name: &str, text: String, style: Style| {
+        table.row([Cell::new(name, Style::Dim), Cell::new(text, style)]);
+    };
+    row("Scale set", place(snapshot.policy.scale_set.as_str()), Style::Plain);
+    if seen.meant.by_default {
+        row("Judged by", "the defaults, for no pool file was given".to_owned(), Style::Plain);
+    }
+    row("Size", size(standing), Style::Plain);
+    row("Machines", machines(standing), Style::Plain);
+    row("Versions", versions(standing), Style::Plain);
+    for (name, ids, style) in [
+        ("Failed", &standing.failed, Style::Red),
+        ("Unready", &standing.unready, Style::Yellow),
+        ("Outdated", &standing.outdated, Style::Yellow),
+    ] {
+        if !ids.is_empty() {
+            let text =
+                format!("{}: {}", count(ids.len(), "machine"), list(ids.iter().copied(), NAMES));
+            row(name, text, style);
+        }
+    }
+    row("Under way", under_way(standing), Style::Plain);
+    let (natives, style) = natives(standing);
+    row("Natives", natives, style);
+    row("Health", health(standing), Style::Plain);
+    plan(standing, &mut row);
+    table.draw(term, &mut text);
+    text
+}
+
+/// An id is longer than a line.
+fn place(id: &str) -> String {
+    let parts: Vec<&str> = id.split('/').collect();
+    match parts[..] {
+        ["", _, subscription, _, group, _, _, _, name] => {
+            format!("{name} · group {group} · subscription {subscription}")
+        }
+        _ => id.to_owned(),
+    }
+}
+
+fn size(standing: &Standing<'_>) -> String {
+    let snapshot = &standing.seen.looked.snapshot;
+    let (set, report) = (&snapshot.set, &standing.seen.decision.planned.report);
+    let kind = match set.orchestration {
+        Orchestration::Uniform => "Uniform",
+        Orchestration::Flexible => "Flexible",
+    };
+    let owner = match snapshot.policy.owner {
+        Owner::Pool => "by the pool",
+        Owner::ScaleSet => "by the scale set",
+    };
+    let mut parts = vec![
+        format!("capacity {}", set.capacity),
+        format!("wanted {} {owner}", report.numbers.desired),
+        format!("{kind} in {}", standing.anatomy.location),
+    ];
+    parts.extend(set.vm_size.as_ref().map(ToString::to_string));
+    if !set.zones.is_empty() {
+        let zones: Vec<&str> = set.zones.iter().map(Zone::as_str).collect();
+        parts.push(format!("zones {}", zones.join(", ")));
+    }
+    parts.join(" · ")
+}
+
+fn machines(standing: &Standing<'_>) -> String {
+    let snapshot = &standing.seen.looked.snapshot;
+    let available = standing.seen.decision.planned.report.numbers.available;
+    let all = snapshot.machines.len();
+    let cut = if snapshot.set.complete { "" } else { " (the listing was cut short)" };
+    let by = standing.conditions.iter().map(|(name, n)| format!("{n} {name}"));
+    let by: Vec<String> = by.collect();
+    let by = if by.is_empty() { String::new() } else { format!(": {}", by.join(", ")) };
+    format!("{available} available of {all} listed{cut}{by}")
+}
+
+fn versions(standing: &Standing<'_>) -> String {
+    let version = |version: &super::facts::Version<'_>| {
+        let name = version.revision.map_or_else(|| "unknown".into(), plain);
+        let model = if version.is_model { " (the model's)" } else { "" };
+        format!("{} on {name}{model}", version.machines)
+    };
+    let mut parts: Vec<String> = standing.versions.iter().map(version).collect();
+    if !standing.versions.iter().any(|version| version.is_model) {
+        let model = plain(standing.seen.looked.snapshot.set.revision.as_str());
+        parts.push(format!("none on {model} (the model's)"));
+    }
+    parts.join(", ")
+}
+
+fn under_way(standing: &Standing<'_>) -> String {
+    let state = standing.state().map(|state| format!("the scale set is {}", plain(state)));
+    let of = |ids: &[&str], what: &str| {
+        (!ids.is_empty()).then(|| {
+            let names = list(ids.iter().copied(), NAMES);
+            format!("{} {what} ({names})", count(ids.len(), "machine"))
+        })
+    };
+    let parts = [state, of(&standing.making, "being made"), of(&standing.leaving, "being deleted")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(" · ") }
+}
+
+fn natives(standing: &Standing<'_>) -> (String, Style) {
+    if standing.natives.is_empty() {
+        return ("nothing of Azure's own acts on it".to_owned(), Style::Plain);
+    }
+    let text = format!("{}; `poolkeeper doctor` says how to stop it", standing.natives.join(", "));
+    (text, Style::Yellow)
+}
+
+fn health(standing: &Standing<'_>) -> String {
+    match &standing.anatomy.health {
+        HealthSource::Extension(name) => format!("told by the extension {}", plain(name)),
+        HealthSource::Probe => "told by a load balancer's probe".to_owned(),
+        HealthSource::None => {
+            "not told: a machine counts as ready once it is provisioned".to_owned()
+        }
+    }
+}
+
+fn plan(standing: &Standing<'_>, row: &mut impl FnMut(&str, String, Style)) {
+    let (planned, now) = (&standing.seen.decision.planned, standing.seen.looked.snapshot.now);
+    for (n, action) in planned.actions.iter().enumerate() {
+        let say = nearer(action.reason(), now);
+        let text = format!("{} {}: {say}", action.verb().name(), object(action));
+        row(if n == 0 { "Plan" } else { "" }, text, Style::Cyan);
+    }
+    let holds = &planned.report.holds;
+    for (n, hold) in holds.iter().take(HOLDS).enumerate() {
+        let text = format!("{}: {}", rule(hold), nearer(&hold.say, now));
+        row(if n == 0 { "Holds" } else { "" }, text, Style::Yellow);
+    }
+    if let Some(more) = holds.len().checked_sub(HOLDS).filter(|more| *more > 0) {
+        row(
+            "",
+            format!("and {}; `poolkeeper plan` tells them all", count(more, "more hold")),
+            Style::Plain,
+        );
+    }
+}

@@ -1,0 +1,334 @@
+//! What one pool has: its set, its machines, quota, health, and who else acts on it.
+
+use std::sync::Arc;
+
+use super::{Check, Known, PoolChecks, rights};
+use crate::adapters::azure::path::SetPath;
+use crate::adapters::azure::{Anatomy, HealthSource, Versioned};
+use crate::daemon::trouble::{Cause, Trouble};
+use crate::daemon::{House, Looked};
+use crate::model::inventory::{Native, Orchestration};
+use crate::model::plan::Quota;
+use crate::model::policy::{Health, Natives, Owner, Policy};
+use crate::model::quantity::{counted, resolve};
+
+impl House {
+    pub(super) async fn examine_pool(&self, policy: &Arc<Policy>, known: &mut Known) -> PoolChecks {
+        let (set, pool) = (policy.scale_set.clone(), policy.name.clone());
+        let anatomy = match self.anatomy(policy).await {
+            Ok(anatomy) => anatomy,
+            Err(trouble) => {
+                let forbidden = trouble.cause == Cause::NotPermitted;
+                let mut checks = vec![of_trouble("scaleSet", trouble)];
+                let mut rights = Vec::new();
+                if forbidden {
+                    rights = self.rights(policy, None, known).await;
+                    checks.extend(rights::checks(&rights, known));
+                }
+                return PoolChecks { pool, set, checks, rights };
+            }
+        };
+        let mut checks = vec![seen(&anatomy)];
+        let looked = self.look(policy).await;
+        match &looked {
+            Ok(looked) => checks.extend(machines(looked)),
+            Err(trouble) => checks.push(of_trouble("machines", trouble.clone())),
+        }
+        let rights = self.rights(policy, Some(&anatomy), known).await;
+        checks.extend(rights::checks(&rights, known));
+        let picture = looked.as_ref().ok();
+        checks.push(quota(policy, picture, &anatomy));
+        checks.extend(natives(policy, picture, &anatomy));
+        checks.push(health(policy, &anatomy));
+        checks.push(etag(policy, picture, &anatomy));
+        PoolChecks { pool, set, checks, rights }
+    }
+}
+
+fn of_trouble(name: &'static str, trouble: Trouble) -> Check {
+    let Trouble { cause, say, next } = trouble;
+    let next = match cause {
+        Cause::NotPermitted => "see the permissions below".to_owned(),
+        _ => next,
+    };
+    Check::finding(name, say).next(next)
+}
+
+fn seen(anatomy: &Anatomy) -> Check {
+    let kind = match anatomy.orchestration {
+        Orchestration::Uniform => "Uniform",
+        Orchestration::Flexible => "Flexible",
+    };
+    let state = anatomy.state.as_deref().unwrap_or("unknown");
+    let capacity = anatomy.capacity.map_or_else(|| "?".to_owned(), |n| n.to_string());
+    let size = anatomy.size.as_deref().unwrap_or("mixed sizes");
+    let say = format!("{kind} in {}, capacity {capacity}, {size}, {state}", anatomy.location);
+    if state.eq_ignore_ascii_case("Failed") {
+        // Its machines are looked at one by one, so this alone stops nothing.
+        return Check::note("scaleSet", format!("{say}: its last operation failed"))
+            .next("`az vmss get-instance-view` tells why; machines that are bad because of it are seen one by one");
+    }
+    Check::fine("scaleSet", say)
+}
+
+fn machines(looked: &Looked) -> Vec<Check> {
+    let count = counted(looked.snapshot.machines.len(), "machine");
+    let listing = match looked.snapshot.set.complete {
+        true => Check::fine("machines", format!("{count} listed, none left out")),
+        false => {
+            Check::finding("machines", format!("{count} listed, and the listing is not complete"))
+                .next("nothing is done to a pool that is not seen whole; try again")
+        }
+    };
+    let gaps = looked.gaps.iter().filter(|gap| &*gap.what != "autoscale settings");
+    let gaps = gaps.map(|gap| Check::unknown("machines", format!("{}: {}", gap.what, gap.why)));
+    std::iter::once(listing).chain(gaps).collect()
+}
+
+fn quota(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Check {
+    let desired = match policy.owner {
+        Owner::Pool => policy.count,
+        Owner::ScaleSet => anatomy.capacity.unwrap_or(0),
+    };
+    let surge = resolve(policy.rollout.max_surge, policy.rollout.max_unavailable, desired).surge;
+    let Some(Quota { family, cores_left, cores_each }) =
+        looked.and_then(|looked| looked.snapshot.facts.quota.as_ref())
+    else {
+        let say = match &anatomy.size {
+            Some(size) => format!("what is left for {size} could not be read"),
+            None => "machines of several sizes: no single quota tells what is left".to_owned(),
+        };
+        return Check::unknown("quota", say)
+            .next("see the permissions above; `az vm list-usage` shows the quota");
+    };
+    let fits = cores_left.checked_div(*cores_each).unwrap_or(u32::MAX);
+    let is = looked.map_or(0, |looked| looked.snapshot.machines.len() as u32);
+    let wanted = (desired + surge).saturating_sub(is);
+    let say = format!(
+        "{} of {family} left, room for {} of {cores_each} cores; {wanted} may be needed ({surge} as surge)",
+        counted(*cores_left as usize, "core"),
+        counted(fits as usize, "machine")
+    );
+    if fits < wanted {
+        let next = format!(
+            "ask for more {family} in {}, or lower maxSurge and allow maxUnavailable",
+            anatomy.location
+        );
+        return Check::finding("quota", say).next(next);
+    }
+    Check::fine("quota", say)
+}
+
+/// What acts beside us, and how it is switched off.
+fn acting(
+    policy: &Policy,
+    autoscaled: Option<bool>,
+    anatomy: &Anatomy,
+) -> Vec<(&'static str, String)> {
+    let path = SetPath::parse(&policy.scale_set).ok();
+    let (group, name) = path.map(|path| (path.group, path.name)).unwrap_or_default();
+    let set = |what: &str| format!("az vmss update -g {group} -n {name} --set {what}");
+    let mut acting = Vec::new();
+    if anatomy.automatic_os_upgrade {
+        let off = set("upgradePolicy.automaticOSUpgradePolicy.enableAutomaticOSUpgrade=false");
+        acting.push(("automatic OS upgrade is on: Azure replaces disks by itself", off));
+    }
+    if !anatomy.upgrade_mode.eq_ignore_ascii_case("Manual") {
+        let off = set("upgradePolicy.mode=Manual");
+        let say = match anatomy.upgrade_mode.eq_ignore_ascii_case("Rolling") {
+            true => {
+                "the upgrade mode is Rolling: Azure rolls out each change of the model by itself"
+            }
+            false => {
+                "the upgrade mode is Automatic: Azure updates machines at once when the model changes"
+            }
+        };
+        acting.push((say, off));
+    }
+    if anatomy.automatic_repairs {
+        let off = set("automaticRepairsPolicy.enabled=false");
+        acting.push(("automatic repairs are on: Azure replaces sick machines by itself", off));
+    }
+    if anatomy.overprovision {
+        let off = set("overprovision=false");
+        acting.push(("overprovisioning is on: Azure makes more machines than were asked for, and deletes some", off));
+    }
+    if anatomy.zone_rebalancing {
+        let off = set("resiliencyPolicy.automaticZoneRebalancingPolicy.enabled=false");
+        acting.push(("zone rebalancing is on: Azure moves machines between zones", off));
+    }
+    if anatomy.spot_restore {
+        let off = set("spotRestorePolicy.enabled=false");
+        acting.push(("spot restore is on: Azure brings evicted machines back by itself", off));
+    }
+    if autoscaled == Some(true) {
+        let off = format!(
+            "az monitor autoscale list -g {group} -o table, then az monitor autoscale update --enabled false"
+        );
+        acting.push(("an autoscale setting writes the capacity of this set", off));
+    }
+    acting
+}
+
+fn natives(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Vec<Check> {
+    const NAME: &str = "nativeActors";
+    let gap = looked.and_then(|l| l.gaps.iter().find(|gap| &*gap.what == "autoscale settings"));
+    let autoscaled = looked
+        .filter(|_| gap.is_none())
+        .map(|looked| looked.snapshot.set.natives.contains(&Native::Autoscale));
+    let warns = policy.natives == Natives::Warn;
+    let mut checks: Vec<Check> = acting(policy, autoscaled, anatomy)
+        .into_iter()
+        .map(|(say, off)| match warns {
+            true => {
+                Check::note(NAME, say).next(format!("the pool says `natives: warn`; off: {off}"))
+            }
+            false => Check::finding(NAME, format!("{say}, and this pool refuses that"))
+                .next(format!("{off}; or write `natives: warn` into the pool file")),
+        })
+        .collect();
+    if autoscaled.is_none() {
+        let why = gap.map_or("the set was not listed", |gap| &gap.why);
+        checks.push(
+            Check::unknown(NAME, format!("autoscale settings could not be read: {why}"))
+                .next("allow Microsoft.Insights/autoscaleSettings/read at the subscription"),
+        );
+    }
+    if checks.is_empty() {
+        checks.push(Check::fine(NAME, "none: nothing of Azure's own acts on this set"));
+    }
+    checks
+}
+
+fn health(policy: &Policy, anatomy: &Anatomy) -> Check {
+    const NAME: &str = "health";
+    let wants = policy.health == Health::ApplicationHealth;
+    match &anatomy.health {
+        HealthSource::Extension(name) => {
+            Check::fine(NAME, format!("the Application Health extension tells it ({name})"))
+        }
+        HealthSource::Probe if !wants => {
+            Check::fine(NAME, "a load balancer's probe tells it")
+        }
+        _ if wants => Check::finding(NAME, "`health: {source: applicationHealth}` needs the Application Health extension, which the model lacks")
+            .next("add the extension to the model (Microsoft.ManagedServices, ApplicationHealthLinux or ApplicationHealthWindows)"),
+        _ => Check::note(NAME, "neither the Application Health extension nor a probe: a machine counts as ready once Azure has provisioned it")
+            .next("add the extension, so that a machine that boots but does not serve is noticed"),
+    }
+}
+
+fn etag(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Check {
+    const NAME: &str = "etag";
+    match anatomy.versioned {
+        Versioned::InBody => return Check::fine(NAME, "raises are protected by the set's version"),
+        Versioned::InHeader => {
+            return Check::fine(
+                NAME,
+                "raises are protected by the set's version, shown as a header",
+            );
+        }
+        Versioned::No => {}
+    }
+    let autoscaled =
+        looked.is_some_and(|looked| looked.snapshot.set.natives.contains(&Native::Autoscale));
+    if policy.owner == Owner::ScaleSet || autoscaled {
+        return Check::finding(NAME, "the set shows no version, and others write its capacity: raises would overwrite them, and wait")
+            .next("suspend what writes the capacity while machines are replaced");
+    }
+    Check::note(NAME, "the set shows no version: each raise reads it again right before, which another writer can still overtake")
+        .next("let nobody else write the capacity")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Outcome::{self, Finding, Fine, Note, Unknown};
+    use super::*;
+    use crate::model::ids::{PoolName, ScaleSetId};
+    use crate::model::policy::Draft;
+
+    fn policy(change: impl FnOnce(&mut Draft)) -> Policy {
+        let set = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+        let mut draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(set));
+        change(&mut draft);
+        Policy::build(draft).unwrap()
+    }
+
+    fn quiet() -> Anatomy {
+        Anatomy {
+            orchestration: Orchestration::Uniform,
+            location: "westeurope".into(),
+            size: Some("Standard_D2s_v5".into()),
+            capacity: Some(3),
+            zones: Vec::new(),
+            state: Some("Succeeded".into()),
+            versioned: Versioned::No,
+            upgrade_mode: "manual".into(),
+            automatic_os_upgrade: false,
+            automatic_repairs: false,
+            overprovision: false,
+            zone_rebalancing: false,
+            spot_restore: false,
+            health: HealthSource::None,
+            linked: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn whatever_acts_beside_us_is_named_with_how_to_stop_it() {
+        let loud = Anatomy {
+            upgrade_mode: "Automatic".into(),
+            automatic_os_upgrade: true,
+            automatic_repairs: true,
+            overprovision: true,
+            zone_rebalancing: true,
+            spot_restore: true,
+            ..quiet()
+        };
+        let refuses = policy(|_| {});
+        assert!(acting(&refuses, Some(false), &quiet()).is_empty());
+        let acting = acting(&refuses, Some(true), &loud);
+        assert_eq!(acting.len(), 7);
+        assert!(acting.iter().all(|(_, off)| off.contains("-g rg")), "{acting:?}");
+        let outcomes = |policy: &Policy| -> Vec<Outcome> {
+            natives(policy, None, &loud).iter().map(|check| check.outcome).collect()
+        };
+        // Whether autoscale acts is not known where the set was not looked at.
+        assert_eq!(outcomes(&refuses), [[Finding; 6].as_slice(), &[Unknown]].concat());
+        let warns = policy(|draft| draft.natives = Natives::Warn);
+        assert_eq!(outcomes(&warns), [[Note; 6].as_slice(), &[Unknown]].concat());
+    }
+
+    #[test]
+    fn without_a_version_another_writer_is_a_finding() {
+        let of = |owner, versioned| {
+            etag(&policy(|draft| draft.owner = owner), None, &Anatomy { versioned, ..quiet() })
+                .outcome
+        };
+        assert_eq!(of(Owner::Pool, Versioned::InBody), Fine);
+        assert_eq!(of(Owner::ScaleSet, Versioned::InHeader), Fine);
+        assert_eq!(of(Owner::Pool, Versioned::No), Note);
+        assert_eq!(of(Owner::ScaleSet, Versioned::No), Finding);
+    }
+
+    #[test]
+    fn health_is_wanted_as_the_pool_says() {
+        let of = |source, found: HealthSource| {
+            health(&policy(|draft| draft.health = source), &Anatomy { health: found, ..quiet() })
+                .outcome
+        };
+        let extension = || HealthSource::Extension("h".into());
+        assert_eq!(of(Health::Auto, extension()), Fine);
+        assert_eq!(of(Health::ApplicationHealth, extension()), Fine);
+        assert_eq!(of(Health::Auto, HealthSource::Probe), Fine);
+        assert_eq!(of(Health::ApplicationHealth, HealthSource::Probe), Finding);
+        assert_eq!(of(Health::Auto, HealthSource::None), Note);
+        assert_eq!(of(Health::ApplicationHealth, HealthSource::None), Finding);
+    }
+
+    #[test]
+    fn a_failed_set_is_told_and_mixed_sizes_have_no_quota() {
+        assert_eq!(seen(&Anatomy { state: Some("Failed".into()), ..quiet() }).outcome, Note);
+        let mixed = quota(&policy(|_| {}), None, &Anatomy { size: None, ..quiet() });
+        assert!(mixed.outcome == Unknown && mixed.say.contains("several sizes"), "{mixed:?}");
+    }
+}

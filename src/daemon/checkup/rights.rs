@@ -1,0 +1,131 @@
+//! What must be allowed for the care of one pool, where, and whether it is.
+
+use super::{Check, Known};
+use crate::adapters::azure::Anatomy;
+use crate::adapters::azure::path::SetPath;
+use crate::daemon::House;
+use crate::model::inventory::Orchestration;
+use crate::model::policy::{Image, Method, Policy};
+
+/// A permission that is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Right {
+    pub action: &'static str,
+    pub scope: String,
+    /// For what.
+    pub what: &'static str,
+    /// `None`: it could not be found out.
+    pub held: Option<bool>,
+}
+
+/// What every pool needs on its set.
+const OF_SET: &[(&str, &str)] = &[
+    ("Microsoft.Compute/virtualMachineScaleSets/read", "to see the scale set"),
+    ("Microsoft.Compute/virtualMachineScaleSets/write", "to raise the capacity"),
+    ("Microsoft.Compute/virtualMachineScaleSets/delete/action", "to delete machines by name"),
+];
+const LIST: &str = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read";
+const LIST_FLEXIBLE: &str = "Microsoft.Compute/virtualMachines/read";
+const UPGRADE: &str = "Microsoft.Compute/virtualMachineScaleSets/manualUpgrade/action";
+const VERSIONS: &str = "Microsoft.Compute/galleries/images/versions/read";
+
+/// What is read of the subscription.
+const OF_SUBSCRIPTION: &[(&str, &str)] = &[
+    ("Microsoft.Insights/autoscaleSettings/read", "to see who else scales the set"),
+    ("Microsoft.Compute/locations/usages/read", "to see the quota"),
+    ("Microsoft.Compute/skus/read", "to know what a machine takes from the quota"),
+];
+
+impl House {
+    pub(super) async fn rights(
+        &self,
+        policy: &Policy,
+        anatomy: Option<&Anatomy>,
+        known: &mut Known,
+    ) -> Vec<Right> {
+        let mut rights = needed(policy, anatomy);
+        for right in &mut rights {
+            let key = right.scope.to_ascii_lowercase();
+            if !known.contains_key(&key) {
+                let read = self.azure.permissions(&right.scope).await;
+                known.insert(key.clone(), read.map_err(|failed| failed.say.into()));
+            }
+            let permissions = known.get(&key).and_then(|known| known.as_ref().ok());
+            right.held = permissions.map(|permissions| permissions.allow(right.action));
+        }
+        rights
+    }
+}
+
+fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
+    let Ok(path) = SetPath::parse(&policy.scale_set) else { return Vec::new() };
+    let set = policy.scale_set.as_str().trim_end_matches('/').to_owned();
+    let subscription = format!("/subscriptions/{}", path.subscription);
+    let group = format!("{subscription}/resourceGroups/{}", path.group);
+    let right = |action: &'static str, scope: &str, what: &'static str| Right {
+        action,
+        scope: scope.to_owned(),
+        what,
+        held: None,
+    };
+    let mut all: Vec<Right> =
+        OF_SET.iter().map(|(action, what)| right(action, &set, what)).collect();
+    let flexible = anatomy.is_some_and(|a| a.orchestration == Orchestration::Flexible);
+    all.push(match flexible {
+        true => right(LIST_FLEXIBLE, &group, "to list its machines"),
+        false => right(LIST, &set, "to list its machines"),
+    });
+    if policy.rollout.method == Method::Reimage {
+        all.push(right(UPGRADE, &set, "to update machines in place"));
+    }
+    if let Some(Image::Follow(image)) = &policy.model.image {
+        all.push(right(VERSIONS, image, "to follow the gallery image"));
+    }
+    all.extend(OF_SUBSCRIPTION.iter().map(|(action, what)| right(action, &subscription, what)));
+    let linked = anatomy.into_iter().flat_map(|anatomy| &anatomy.linked);
+    all.extend(
+        linked.map(|linked| right(linked.action, &linked.id, "to make machines that use it")),
+    );
+    all
+}
+
+/// A line for each that is missing or unknown, and one for all that are held.
+pub(super) fn checks(rights: &[Right], known: &Known) -> Vec<Check> {
+    const NAME: &str = "permissions";
+    let held = rights.iter().filter(|right| right.held == Some(true)).count();
+    let mut checks = Vec::new();
+    let missing: Vec<&Right> = rights.iter().filter(|right| right.held == Some(false)).collect();
+    for (n, right) in missing.iter().enumerate() {
+        let say = format!("{} is not held, which is needed {}", right.action, right.what);
+        let mut check = Check::finding(NAME, say);
+        // Those of a scope stand together, and are allowed together.
+        if missing.get(n + 1).is_none_or(|next| next.scope != right.scope) {
+            let all = missing.iter().filter(|other| other.scope == right.scope).count();
+            let it = if all == 1 { "it" } else { "them" };
+            check = check.next(format!("allow {it} to this identity by a role at {}", right.scope));
+        }
+        checks.push(check);
+    }
+    let mut unread: Vec<&str> =
+        rights.iter().filter(|right| right.held.is_none()).map(|right| &*right.scope).collect();
+    unread.dedup();
+    for scope in unread {
+        let actions = rights.iter().filter(|right| right.scope == scope);
+        let names: Vec<&str> = actions.map(|right| right.action).collect();
+        let why = known.get(&scope.to_ascii_lowercase()).and_then(|known| known.as_ref().err());
+        let why = why.map_or("", String::as_str);
+        let say = format!("what is allowed at {scope} cannot be read: {why}");
+        let next = format!(
+            "allow Microsoft.Authorization/permissions/read there to have it checked; needed are {}",
+            names.join(", ")
+        );
+        checks.push(Check::unknown(NAME, say).next(next));
+    }
+    if held > 0 {
+        checks.insert(
+            0,
+            Check::fine(NAME, format!("{held} of {} that are needed are held", rights.len())),
+        );
+    }
+    checks
+}

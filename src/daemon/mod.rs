@@ -1,0 +1,29 @@
+//! THE HOUSE. The one place that knows all the others: what is outside is put together here, by settings, and looked at.
+//!
+//! Never here: a decision about a pool, a word of what Azure answers, a secret in a text. Whoever only looks writes nothing:
+//! no call made from here changes anything in the cloud.
+//! Begin with [`Access`], who we are and where; [`House`] is what that opens; [`checkup`] examines it.
+
+mod access;
+pub mod checkup;
+mod house;
+mod trouble;
+
+pub use access::{Access, BadAccess, Choice, Proxied};
+pub use house::{House, Looked};
+pub use trouble::{Cause, Trouble};
+
+pub use crate::adapters::azure::path::BadSetId;
+pub use crate::adapters::azure::{Anatomy, HealthSource};
+
+use crate::adapters::azure::path::SetPath;
+use crate::model::ids::ScaleSetId;
+
+/// Ways to say who we are, by the names that settings know them by.
+pub use crate::adapters::azure::auth::Way;
+
+/// A text that names a scale set, or what is wrong with it.
+pub fn set_id(text: &str) -> Result<ScaleSetId, BadSetId> {
+    let id = ScaleSetId::new(text.trim_end_matches('/'));
+    SetPath::parse(&id).map(|_| id)
+}

@@ -1,0 +1,265 @@
+//! `status`, `plan` and `doctor` on live pools.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::azure::{Azure, SETS, set};
+use super::support::*;
+
+/// A sound pool, a troubled one, and one that may not be seen.
+fn three() -> Azure {
+    let natives = json!({"properties": {"overprovision": true,
+        "automaticRepairsPolicy": {"enabled": true}, "upgradePolicy": {"mode": "Rolling"}}});
+    Azure::plain(json!({
+        "scaleSets": [
+            {"name": "web", "capacity": 5, "zones": ["1", "2"]},
+            {"name": "old", "health": false, "resource": natives,
+                "instances": [{"found": "failed"}, {}, {"found": "creating"}]},
+            {"name": "shut"},
+        ],
+        "identities": [{"clientId": "app", "secret": super::azure::SECRET,
+            "denied": ["/virtualMachineScaleSets/shut"]}],
+        "settings": {"quotaCores": 60},
+    }))
+}
+
+fn pool(name: &str, count: u32) -> String {
+    format!(
+        "apiVersion: poolkeeper/v1\nkind: Pool\nname: {name}\nscaleSet: {SETS}/{name}\n\
+         replicas: {{owner: pool, count: {count}}}\n"
+    )
+}
+
+fn pools(file: &str) -> String {
+    let all = [pool("web", 6), pool("old", 3), pool("shut", 3), pool("gone", 2)].join("---\n");
+    written(file, all.as_bytes())
+}
+
+/// The same for every run: ports, made-up ids and times are not.
+fn steady(azure: &Azure, text: &str) -> String {
+    let text = text.replace(&azure.base, "http://127.0.0.1:8400");
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        let line = match (line.find("(request "), line.find("lives for ")) {
+            (Some(at), _) => format!("{}(request …)\n", &line[..at]),
+            (_, Some(at)) => format!("{}lives for an hour\n", &line[..at]),
+            _ => line.to_owned(),
+        };
+        let object = line.split("object id '").nth(1).and_then(|rest| rest.split('\'').next());
+        out.push_str(&match object {
+            Some(id) => line.replace(id, "…"),
+            None => line.clone(),
+        });
+    }
+    out
+}
+
+#[test]
+fn what_people_see() {
+    let azure = three();
+    let file = pools("three.yaml");
+    for command in ["doctor", "status"] {
+        let ended = azure.run(&[command, "--pool-file", &file]);
+        let told = Ended {
+            out: steady(&azure, &ended.out),
+            err: steady(&azure, &ended.err),
+            code: ended.code,
+        };
+        golden(
+            &format!("live-{command}.txt"),
+            &transcript(&[command, "--pool-file", "three.yaml"], &told),
+        );
+    }
+}
+
+#[test]
+fn what_is_right_ends_well() {
+    let azure = three();
+    let web = set("web");
+    for args in [&["status"][..], &["doctor"], &["plan", "--resource"]] {
+        let args = [args, &[web.as_str()]].concat();
+        let ended = azure.run(&args);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
+        let document = azure.run(&[&args[..], &["-o", "json"]].concat());
+        assert_eq!(document.code, Some(0), "{document:?}");
+        let kinds =
+            BTreeMap::from([("status", "Status"), ("doctor", "Diagnosis"), ("plan", "Plan")]);
+        assert_eq!(document.json()["kind"], kinds[args[0]], "{document:?}");
+    }
+}
+
+#[test]
+fn a_pool_file_says_how_it_is_to_be() {
+    let azure = three();
+    let file = pools("wanted.yaml");
+    let web = set("web");
+    let of = |args: &[&str]| azure.run(&[&["plan", "-o", "json"], args].concat()).json();
+    let by_file = of(&["--pool-file", &file, "--resource", &web]);
+    assert_eq!(by_file["resolved"]["desired"], 6);
+    assert_eq!(by_file["actions"][0]["do"], "raise", "{by_file}");
+    assert_eq!(
+        (&by_file["actions"][0]["from"], &by_file["actions"][0]["to"]),
+        (&json!(5), &json!(6))
+    );
+    let by_default = of(&["--resource", &web.to_uppercase()]);
+    assert_eq!(
+        (&by_default["resolved"]["desired"], &by_default["actions"]),
+        (&json!(5), &json!([]))
+    );
+    let ended = azure.run(&["plan", "--pool-file", &file, "--resource", &set("else")]);
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.err.contains("no pool with the scale set") && ended.err.contains("web"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn several_pools_are_a_line_each_and_go_on_after_one_that_fails() {
+    let azure = three();
+    let file = pools("lines.yaml");
+    for (command, kind) in [("plan", "Plan"), ("status", "Status")] {
+        let ended = azure.run(&[command, "--pool-file", &file, "-o", "ndjson"]);
+        let lines = documents(&ended);
+        let kinds: Vec<&str> = lines.iter().map(|line| line["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, [kind, kind, "Error", "Error"], "{ended:?}");
+        assert_eq!(
+            (&lines[2]["code"], &lines[3]["code"]),
+            (&json!("notPermitted"), &json!("notFound"))
+        );
+        assert_eq!(ended.code, Some(6));
+        let refused = azure.run(&[command, "--pool-file", &file, "-o", "json"]);
+        assert_eq!((refused.code, &refused.json()["code"]), (Some(2), &json!("usage")));
+        assert!(refused.err.contains("--output ndjson"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_status_counts_what_is_there() {
+    let azure = three();
+    let status = azure.run(&["status", &set("old"), "-o", "json"]).json();
+    assert_eq!(status["machines"], json!({"Failed": 1, "Provisioning": 1, "Ready": 1}));
+    let lists = ["failed", "beingMade", "unready", "beingDeleted"]
+        .map(|key| status[key].as_array().unwrap().len());
+    // The one that is being made has been for a day.
+    assert_eq!(lists, [2, 1, 0, 0], "{status}");
+    let natives = json!(["rollingUpgrade", "automaticRepairs", "overprovision"]);
+    assert_eq!(
+        (&status["scaleSet"]["natives"], &status["health"]),
+        (&natives, &json!("provisioning"))
+    );
+    assert_eq!((&status["scaleSet"]["capacity"], &status["complete"]), (&json!(3), &json!(true)));
+    assert_eq!(status["judgedByDefaults"], true);
+}
+
+fn outcomes(pool: &Value) -> BTreeMap<String, Vec<String>> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for check in pool["checks"].as_array().unwrap() {
+        let text = |key: &str| check[key].as_str().unwrap().to_owned();
+        all.entry(text("check")).or_default().push(text("outcome"));
+    }
+    all
+}
+
+#[test]
+fn the_doctor_tells_pool_by_pool() {
+    let azure = three();
+    let ended = azure.run(&["doctor", "--pool-file", &pools("ill.yaml"), "-o", "json"]);
+    assert_eq!(ended.code, Some(7));
+    let document = ended.json();
+    assert!(
+        document["cloud"].as_array().unwrap().iter().all(|check| check["outcome"] == "fine"),
+        "{document}"
+    );
+    let pools = document["pools"].as_array().unwrap();
+    let web = outcomes(&pools[0]);
+    assert!(web.values().flatten().all(|outcome| outcome == "fine"), "{web:?}");
+    let old = outcomes(&pools[1]);
+    assert_eq!(old["nativeActors"], ["finding", "finding", "finding"]);
+    assert_eq!(
+        (&old["health"], &old["etag"]),
+        (&vec!["note".to_owned()], &vec!["fine".to_owned()])
+    );
+    assert_eq!(outcomes(&pools[2])["permissions"].iter().filter(|o| *o == "finding").count(), 4);
+    assert_eq!(
+        outcomes(&pools[3]),
+        BTreeMap::from([("scaleSet".to_owned(), vec!["finding".to_owned()])])
+    );
+    for right in pools[0]["permissions"].as_array().unwrap() {
+        assert_eq!(right["held"], true, "{right}");
+    }
+    for pool in pools {
+        for check in pool["checks"].as_array().unwrap() {
+            let needs = check["outcome"] == "finding" && check["check"] != "permissions";
+            assert!(!needs || check["next"].is_string(), "a finding without a next step: {check}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_found_out_is_no_finding() {
+    let rule = |path: &str| json!({"path": path, "times": 99, "status": 403, "code": "AuthorizationFailed"});
+    let azure = Azure::plain(json!({
+        "scaleSets": [{"name": "web"}],
+        "faults": {"rules": [rule("/permissions"), rule("/autoscalesettings"), rule("/usages")]},
+    }));
+    let ended = azure.run(&["doctor", &set("web"), "-o", "json"]);
+    let document = ended.json();
+    assert_eq!((ended.code, &document["findings"]), (Some(0), &json!(0)), "{document}");
+    let web = outcomes(&document["pools"][0]);
+    assert!(web["permissions"].iter().all(|outcome| outcome == "unknown"), "{web:?}");
+    assert_eq!(
+        (&web["quota"][..], &web["nativeActors"][..]),
+        (&["unknown".to_owned()][..], &["unknown".to_owned()][..])
+    );
+    let page = azure.run(&["doctor", &set("web"), "--brief"]);
+    assert!(page.out.contains("virtualMachineScaleSets/delete/action"), "{page:?}");
+    assert!(!page.out.contains("fine"), "{page:?}");
+    let status = azure.run(&["status", &set("web")]);
+    assert_eq!(status.code, Some(0), "{status:?}");
+    assert!(status.err.contains("not seen: web: autoscale settings"), "{status:?}");
+}
+
+#[test]
+fn missing_permissions_quota_and_time_are_found() {
+    let clock = json!({"path": "/metadata/endpoints", "headers": {"date": "Sun, 01 Mar 2026 00:00:00 GMT"}});
+    let subnet = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v/subnets/a";
+    let network = json!({"properties": {"virtualMachineProfile": {"networkProfile": {
+        "networkInterfaceConfigurations": [{"name": "nic", "properties": {"primary": true, "ipConfigurations":
+            [{"name": "ip", "properties": {"subnet": {"id": subnet}}}]}}]}}}});
+    let azure = Azure::plain(json!({
+        "scaleSets": [{"name": "web", "resource": network}],
+        "identities": [{"clientId": "app", "secret": super::azure::SECRET,
+            "deniedActions": ["delete/action", "join/action"]}],
+        "settings": {"quotaCores": 13},
+        "faults": {"rules": [clock]},
+    }));
+    let ended = azure.run(&["doctor", &set("web")]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    for hint in [
+        "finding  clock",
+        "s ahead of that of the cloud",
+        "virtualMachineScaleSets/delete/action is not held",
+        "virtualNetworks/subnets/join/action is not held",
+        &format!("by a role at {subnet}"),
+        "6 of 8 that are needed are held",
+        "finding  quota",
+        "1 core of standardDSv5Family left",
+        "ask for more standardDSv5Family in eastus2",
+    ] {
+        assert!(ended.out.contains(hint), "should speak of {hint}: {}", ended.out);
+    }
+}
+
+#[test]
+fn nothing_is_ever_written() {
+    let azure = three();
+    let file = pools("quiet.yaml");
+    for args in [&["status"][..], &["plan"], &["doctor"], &["plan", "-o", "ndjson"]] {
+        azure.run(&[args, &["--pool-file", &file]].concat());
+    }
+    let requests = azure.requests();
+    assert!(requests.iter().any(|request| request.contains("permissions")), "{requests:?}");
+    assert!(requests.iter().all(|request| request.starts_with("GET ")), "{requests:?}");
+}
