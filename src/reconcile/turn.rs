@@ -125,7 +125,7 @@ impl PoolTurn {
         let Book { made, happened, .. } = book;
         *machines = scene.folded.machines;
         self.folded = Some(scene.inventory.set.read_at);
-        let again = again(&verdict, carried, journal, now);
+        let again = again(&verdict, carried, journal, now, policy.rollout.coalesce);
         self.image = Some(image);
         Ok(TurnReport {
             pool,
@@ -401,9 +401,17 @@ fn frozen(law: Option<u8>, say: String, now: Time) -> Hold {
     }
 }
 
-fn again(verdict: &Verdict, withdrew: bool, journal: &Journal, now: Time) -> Time {
+/// What comes within the window, known or not, is one turn's work; only a doubt is looked after sooner.
+fn again(
+    verdict: &Verdict,
+    withdrew: bool,
+    journal: &Journal,
+    now: Time,
+    coalesce: Span,
+) -> Time {
     let planned = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none());
     let again = planned.map_or(now.plus(FROZEN_LOOKS_AGAIN), |planned| planned.report.again);
+    let again = again.max(now.plus(coalesce));
     let doubt = |entry: &Entry| matches!(entry.phase, Phase::Doubtful { .. });
     if withdrew || journal.open().iter().any(doubt) {
         return again.min(now.plus(UNSETTLED_LOOKS_AGAIN));

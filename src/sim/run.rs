@@ -11,6 +11,7 @@ use super::leftovers::Leftovers;
 use super::outcome::{Breach, End, Outcome};
 use super::people::Operator;
 use super::plant::{Plant, Slip};
+use super::road::{Backstage, Noted, Road};
 use super::scenario::{LONGEST, MOST_TURNS, Scenario, Wish};
 use super::stage::{Shared, Stage};
 use super::story::Story;
@@ -40,7 +41,7 @@ const RECOVERS_WITHIN: Span = Span::hours(2);
 /// A future was not ready when it was polled: somebody waits where nobody may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a future of the loop was not ready: somebody waits where nobody may")]
-pub(super) struct NotReady;
+pub struct NotReady;
 
 pub(super) fn now_or_never<F: Future>(future: F) -> Result<F::Output, NotReady> {
     let mut future = std::pin::pin!(future);
@@ -57,14 +58,43 @@ pub fn run(scenario: &Scenario) -> Outcome {
 
 /// Rehearse it with a fault planted into the loop.
 pub fn run_planted(scenario: &Scenario, plant: Plant) -> Outcome {
-    let mut run = Run::new(scenario, plant);
+    let mut stage = set_up(scenario);
+    stage.slip = plant.slip;
+    let recorder = recorder(scenario, &stage);
+    let stage = Shared::new(stage);
+    let mut run = Run::new(scenario, plant, stage.clone(), stage, recorder);
     let end = run.until_it_ends();
     run.outcome(end)
 }
 
-pub(super) struct Run<'a> {
+/// Rehearse it over a road of one's own, in this world, whose set is as the scenario says.
+pub fn run_over<R>(
+    scenario: &Scenario,
+    world: world::World,
+    set: world::SetId,
+    road: impl FnOnce(Backstage) -> R,
+) -> Outcome
+where
+    R: Road + Sync,
+    R::Cloud: Sync,
+{
+    let stage = furnished(scenario, world, set);
+    let recorder = recorder(scenario, &stage);
+    let stage = Shared::new(stage);
+    let road = road(Backstage::new(stage.clone()));
+    let road = Noted::new(stage.clone(), road);
+    let mut run = Run::new(scenario, Plant::default(), stage, road, recorder);
+    let end = run.until_it_ends();
+    run.outcome(end)
+}
+
+fn recorder(scenario: &Scenario, stage: &Stage) -> Recorder {
+    Recorder::new(stage, scenario.policy.rollout.min_ready.millis())
+}
+
+pub(super) struct Run<'a, R> {
     pub(super) scenario: &'a Scenario,
-    pub(super) house: House,
+    pub(super) house: House<R>,
     pub(super) policy: Policy,
     pub(super) process: PoolTurn,
     life: u32,
@@ -77,6 +107,8 @@ pub(super) struct Run<'a> {
     pub(super) next_ask: u32,
     asked: u64,
     turns: u32,
+    failed: u32,
+    last_failure: Option<Box<str>>,
     crashes: u32,
     past: Past,
     pub(super) operator: Operator,
@@ -99,14 +131,17 @@ enum Made {
     Nothing,
 }
 
-impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, plant: Plant) -> Self {
+impl<'a, R: Road> Run<'a, R> {
+    fn new(
+        scenario: &'a Scenario,
+        plant: Plant,
+        stage: Shared,
+        road: R,
+        recorder: Recorder,
+    ) -> Self {
         let start = scenario.start;
-        let mut stage = set_up(scenario);
-        stage.slip = plant.slip;
-        let recorder = Recorder::new(&stage, scenario.policy.rollout.min_ready.millis());
-        let stage = Shared::new(stage);
         let house = House {
+            road,
             facts: Measured::new(stage.clone(), scenario),
             disk: Disk::new(scenario.cuts.clone(), plant.slip),
             decide: Watching::new(stage.clone(), plant),
@@ -129,6 +164,8 @@ impl<'a> Run<'a> {
             next_ask: 0,
             asked: 0,
             turns: 0,
+            failed: 0,
+            last_failure: None,
             crashes: 0,
             past: Past::default(),
             operator: Operator::default(),
@@ -206,7 +243,7 @@ impl<'a> Run<'a> {
             // In the storm nothing is left over yet, and nobody looks.
             self.stirred |= !self.storms && self.leftovers.is_one(event);
             self.story.deed(self.scenario.start, event);
-            if wakes(&event.what) {
+            if self.scenario.news && wakes(&event.what) {
                 self.wake(Time::from_millis(event.at));
             }
         }
@@ -238,7 +275,7 @@ impl<'a> Run<'a> {
         }
         self.turns += 1;
         let commits = self.house.disk.commits();
-        let done = now_or_never(self.process.turn(&self.house, &self.policy, &lease))?;
+        let done = self.house.road.go(self.process.turn(&self.house, &self.policy, &lease))?;
         let mut decision = self.house.decide.take();
         let stored = self.house.disk.commits() - commits;
         let now = self.now();
@@ -282,6 +319,9 @@ impl<'a> Run<'a> {
     }
 
     fn failed(&mut self, error: &TurnError, now: Time) {
+        self.failed += 1;
+        let why = std::error::Error::source(error);
+        self.last_failure = Some(why.map_or_else(|| error.to_string(), ToString::to_string).into());
         if self.house.disk.is_dead() || error.is_deposed() {
             self.restart(now);
             return;
@@ -390,6 +430,8 @@ impl<'a> Run<'a> {
             pod_moves,
             most_evictions,
             turns: self.turns,
+            failed: self.failed,
+            last_failure: self.last_failure,
             crashes: self.crashes,
             commits: self.house.disk.commits(),
             breaches: self.breaches,
@@ -410,9 +452,14 @@ fn first_wake(scenario: &Scenario, life: u32) -> Wake {
 
 /// The world as the scenario finds it.
 pub(super) fn set_up(scenario: &Scenario) -> Stage {
-    let start = scenario.start;
-    let mut world = world::World::new(scenario.seed, start.millis(), scenario.settings.clone());
+    let start = scenario.start.millis();
+    let mut world = world::World::new(scenario.seed, start, scenario.settings.clone());
     let set = world.create_set(&scenario.set);
+    furnished(scenario, world, set)
+}
+
+fn furnished(scenario: &Scenario, mut world: world::World, set: world::SetId) -> Stage {
+    let start = scenario.start;
     if !scenario.faults.is_calm() {
         world.set_faults(scenario.faults);
     }

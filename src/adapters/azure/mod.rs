@@ -13,6 +13,7 @@ mod http;
 mod known;
 mod members;
 mod operation;
+mod paced;
 pub mod path;
 mod print;
 mod read;
