@@ -401,19 +401,18 @@ fn frozen(law: Option<u8>, say: String, now: Time) -> Hold {
     }
 }
 
-/// What comes within the window, known or not, is one turn's work; only a doubt is looked after sooner.
-fn again(
-    verdict: &Verdict,
-    withdrew: bool,
-    journal: &Journal,
-    now: Time,
-    coalesce: Span,
-) -> Time {
+/// What comes within the window, known or not, is one turn's work. Only a doubt is looked after sooner, and a model that was
+/// written: everything waits for it to be seen.
+fn again(verdict: &Verdict, withdrew: bool, journal: &Journal, now: Time, coalesce: Span) -> Time {
     let planned = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none());
     let again = planned.map_or(now.plus(FROZEN_LOOKS_AGAIN), |planned| planned.report.again);
     let again = again.max(now.plus(coalesce));
-    let doubt = |entry: &Entry| matches!(entry.phase, Phase::Doubtful { .. });
-    if withdrew || journal.open().iter().any(doubt) {
+    let unsettled = |entry: &Entry| match entry.phase {
+        Phase::Doubtful { .. } => true,
+        Phase::Ended { .. } => false,
+        _ => entry.verb() == Verb::UpdateModel,
+    };
+    if withdrew || journal.open().iter().any(unsettled) {
         return again.min(now.plus(UNSETTLED_LOOKS_AGAIN));
     }
     again

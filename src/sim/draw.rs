@@ -41,7 +41,6 @@ pub fn drawn(seed: u64) -> Scenario {
         quota_after: None,
         deeds: Vec::new(),
         wishes: Vec::new(),
-        news: true,
         operator: dice.branch("operator").chance(0.85),
         cuts: cuts(&mut dice.branch("cuts")),
         linger: if dice.branch("linger").chance(0.1) { 105 } else { 0 },

@@ -1,8 +1,8 @@
 //! What people do in a rehearsal, carried out through the doors they would use.
 
 use super::people::Act;
-use super::road::Road;
-use super::run::{Run, now_or_never};
+use super::road::{Road, now_or_never};
+use super::run::Run;
 use super::scenario::{Wish, changed, with_image};
 use crate::memory::{Mark, Store};
 use crate::model::ids::{AskId, InstanceId, Key};

@@ -42,8 +42,8 @@ pub use disk::Cut;
 pub use draw::drawn;
 pub use outcome::{Breach, End, Outcome};
 pub use plant::{Plant, Slip};
-pub use road::{Backstage, Road};
-pub use run::{NotReady, run, run_over, run_planted};
+pub use road::{Backstage, NotReady, Road};
+pub use run::{run, run_over, run_planted};
 pub use scenario::{
     LONGEST, MOST_TURNS, Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft,
 };

@@ -6,9 +6,8 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll as Wait;
+use std::task::{Context, Poll as Wait, Waker};
 
-use super::run::{NotReady, now_or_never};
 use super::stage::{Row, Shared, Stage};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
 use crate::ambient::{Clock, Sleep};
@@ -19,6 +18,19 @@ use crate::model::journal::Operation;
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadFailed};
 use crate::world::{Guid, Model, Settings, World};
+
+/// A future was not ready when it was polled: somebody waits where nobody may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a future of the loop was not ready: somebody waits where nobody may")]
+pub struct NotReady;
+
+pub(super) fn now_or_never<F: Future>(future: F) -> Result<F::Output, NotReady> {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Wait::Ready(output) => Ok(output),
+        Wait::Pending => Err(NotReady),
+    }
+}
 
 /// How calls reach the cloud, and how they are waited for.
 pub trait Road {

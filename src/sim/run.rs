@@ -2,7 +2,6 @@
 //! judge looks on after every turn.
 
 use std::collections::BTreeMap;
-use std::task::{Context, Poll, Waker};
 
 use super::cluster::Cluster;
 use super::disk::Disk;
@@ -11,7 +10,7 @@ use super::leftovers::Leftovers;
 use super::outcome::{Breach, End, Outcome};
 use super::people::Operator;
 use super::plant::{Plant, Slip};
-use super::road::{Backstage, Noted, Road};
+use super::road::{Backstage, NotReady, Noted, Road, now_or_never};
 use super::scenario::{LONGEST, MOST_TURNS, Scenario, Wish};
 use super::stage::{Shared, Stage};
 use super::story::Story;
@@ -37,19 +36,6 @@ const STARTS_AFTER: Span = Span::seconds(5);
 /// Machines that a storm left ill are replaced within this time, or they are to stay.
 // 2 h: each is given up after 20 to 40 minutes, and a tripped breaker waits for an hour before it goes on.
 const RECOVERS_WITHIN: Span = Span::hours(2);
-
-/// A future was not ready when it was polled: somebody waits where nobody may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a future of the loop was not ready: somebody waits where nobody may")]
-pub struct NotReady;
-
-pub(super) fn now_or_never<F: Future>(future: F) -> Result<F::Output, NotReady> {
-    let mut future = std::pin::pin!(future);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Ok(output),
-        Poll::Pending => Err(NotReady),
-    }
-}
 
 /// Rehearse it.
 pub fn run(scenario: &Scenario) -> Outcome {
@@ -243,7 +229,7 @@ impl<'a, R: Road> Run<'a, R> {
             // In the storm nothing is left over yet, and nobody looks.
             self.stirred |= !self.storms && self.leftovers.is_one(event);
             self.story.deed(self.scenario.start, event);
-            if self.scenario.news && wakes(&event.what) {
+            if wakes(&event.what) {
                 self.wake(Time::from_millis(event.at));
             }
         }

@@ -88,8 +88,6 @@ pub struct Scenario {
     pub deeds: Vec<(Span, Deed)>,
     /// What people ask of us, by its time after the start.
     pub wishes: Vec<(Span, Wish)>,
-    /// Somebody tells the loop what happens; without that it looks when it said it would.
-    pub news: bool,
     /// In the calm an operator does what holds ask for.
     pub operator: bool,
     /// Where the power goes.
@@ -144,7 +142,6 @@ impl Scenario {
             quota_after: None,
             deeds: Vec::new(),
             wishes: Vec::new(),
-            news: true,
             operator: false,
             cuts: Vec::new(),
             linger: 0,

@@ -47,8 +47,7 @@ pub fn set_id(name: &str) -> ScaleSetId {
 
 /// The defaults of a pool file but for the ramp, which only slows tests down.
 pub fn policy(name: &str, count: u32, how: impl FnOnce(&mut Draft)) -> Policy {
-    let mut draft =
-        Draft { count, ..Draft::with_defaults(PoolName::new(name), set_id(name)) };
+    let mut draft = Draft { count, ..Draft::with_defaults(PoolName::new(name), set_id(name)) };
     draft.rollout.ramp = None;
     how(&mut draft);
     Policy::build(draft).unwrap()
@@ -174,7 +173,8 @@ impl Carrier {
         request: &Request,
         mishap: Mishap,
     ) -> azure_core::Result<AsyncRawResponse> {
-        let order = |rule: Value| self.emulator.order(serde_json::from_value::<Rule>(rule).unwrap());
+        let order =
+            |rule: Value| self.emulator.order(serde_json::from_value::<Rule>(rule).unwrap());
         match mishap {
             Mishap::None => {}
             Mishap::Rule(rule) => order(rule),
@@ -210,15 +210,17 @@ impl HttpClient for Carrier {
         if !matches!(mishap, Mishap::None) {
             self.heard.mishaps.fetch_add(1, Relaxed);
         }
-        if path.ends_with("/delete")
-            && let Body::Bytes(body) = request.body()
-        {
-            self.heard.deletes.lock().unwrap().push(serde_json::from_slice(body).unwrap());
-        }
+        self.heard.tokens.fetch_add(u64::from(passing.is_token), Relaxed);
         self.stage.lend(passing.writes(), |world| drop(self.emulator.exchange(world)));
         let answer = self.carry(request, mishap).await;
         let done = answer.as_ref().is_ok_and(|answer| answer.status().is_success());
         self.stage.take_back(self.emulator.exchange(nowhere()), done);
+        let turned_away = answer.as_ref().is_ok_and(|answer| u16::from(answer.status()) == 401);
+        if let (true, false, Body::Bytes(body)) =
+            (path.ends_with("/delete"), turned_away, request.body())
+        {
+            self.heard.deletes.lock().unwrap().push(serde_json::from_slice(body).unwrap());
+        }
         answer
     }
 }
@@ -314,6 +316,7 @@ fn wire(emulator: &Emulator, stage: &Backstage, trouble: Trouble, heard: &Arc<He
 #[derive(Default)]
 struct Heard {
     mishaps: AtomicU64,
+    tokens: AtomicU64,
     /// Bodies of batch deletes.
     deletes: Mutex<Vec<Value>>,
 }
@@ -321,10 +324,12 @@ struct Heard {
 /// What a rehearsal over the wire came to.
 pub struct Played {
     pub outcome: Outcome,
-    /// Requests at the other end, by method and kind.
+    /// Requests to ARM as the other end counts them, by method and kind; those for tokens are not among them.
     pub requests: BTreeMap<String, u64>,
     pub throttled: u64,
     pub mishaps: u64,
+    /// Tokens asked for.
+    pub tokens: u64,
     /// The emulator's own account of itself.
     pub state: Value,
     deletes: Vec<Value>,
@@ -348,14 +353,12 @@ impl Played {
         format!("{last}\n{} turns failed, the last: {why}", self.outcome.failed)
     }
 
-    /// Requests to ARM; tokens are others' business.
     pub fn calls(&self) -> u64 {
-        self.asked(|_| true)
+        self.requests.values().sum()
     }
 
     pub fn asked(&self, of: impl Fn(&str) -> bool) -> u64 {
-        let arm = self.requests.iter().filter(|(kind, _)| !kind.contains("token"));
-        arm.filter(|(kind, _)| of(kind)).map(|(_, n)| n).sum()
+        self.requests.iter().filter(|(kind, _)| of(kind)).map(|(_, n)| n).sum()
     }
 }
 
@@ -387,6 +390,6 @@ pub fn play(scenario: &Scenario, there: &There) -> Played {
     let requests = serde_json::from_value(state["requests"].clone()).unwrap();
     let throttled = emulator.with_world(|world| world.calls().values().map(|c| c.throttled).sum());
     let deletes = std::mem::take(&mut *heard.deletes.lock().unwrap());
-    let mishaps = heard.mishaps.load(Relaxed);
-    Played { outcome, requests, throttled, mishaps, state, deletes }
+    let (mishaps, tokens) = (heard.mishaps.load(Relaxed), heard.tokens.load(Relaxed));
+    Played { outcome, requests, throttled, mishaps, tokens, state, deletes }
 }

@@ -273,7 +273,8 @@ struct Played {
 }
 
 fn play() -> Played {
-    let hours = Hours(Arc::new(Kernel { now: AtomicI64::new(START.millis()), ..Kernel::default() }));
+    let hours =
+        Hours(Arc::new(Kernel { now: AtomicI64::new(START.millis()), ..Kernel::default() }));
     let name = |n: usize| format!("pool-{n:03}");
     let set = |n| json!({"name": name(n), "capacity": MACHINES, "image": kit::image("1.0.0")});
     let sets: Vec<Value> = (0..POOLS).map(set).collect();
@@ -301,7 +302,7 @@ fn play() -> Played {
                 hours: hours.clone(),
             };
             let policy = policy(&name(n), MACHINES, |draft| {
-                limits(draft, "1", "0");
+                limits(draft, "2", "0");
                 upgraded(draft);
             });
             local.spawn_local(keep(house, policy, n as u64))

@@ -202,12 +202,7 @@ impl Arm {
         Ok(asked.await.map_err(|_| Unheard::TokenLate)??)
     }
 
-    async fn once(
-        &self,
-        ask: &Ask<'_>,
-        token: Token,
-        leave: Leave<'_>,
-    ) -> Result<Reply, Unheard> {
+    async fn once(&self, ask: &Ask<'_>, token: Token, leave: Leave<'_>) -> Result<Reply, Unheard> {
         let mut request = Request::new(ask.url.clone(), method(ask.verb));
         request.insert_header("accept", "application/json");
         if let Some(body) = &ask.body {
