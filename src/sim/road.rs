@@ -4,6 +4,7 @@
 //! world itself is lent for each exchange and taken back after it. What a write really hit is read off the world then,
 //! so the judge of what happened asks neither the road nor the adapter.
 
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll as Wait, Waker};
@@ -12,7 +13,7 @@ use super::stage::{Row, Shared, Stage};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
 use crate::ambient::{Clock, Sleep};
 use crate::model::action::{Expect, Target, Verb};
-use crate::model::ids::{EntryId, Revision, ScaleSetId};
+use crate::model::ids::{EntryId, Key, Revision, ScaleSetId};
 use crate::model::inventory::{Inventory, ModelFields};
 use crate::model::journal::Operation;
 use crate::model::time::Time;
@@ -221,6 +222,7 @@ struct Left {
     capacity: Option<u32>,
     model: Option<Arc<Model>>,
     standing: Vec<super::change::Standing>,
+    deleting: BTreeSet<Guid>,
 }
 
 impl Stage {
@@ -234,6 +236,7 @@ impl Stage {
             capacity: self.world.true_sizes(self.set).map(|sizes| sizes.capacity),
             model: self.world.true_model(self.set).cloned(),
             standing: self.standing(&meant.targets),
+            deleting: self.deleting().collect(),
         });
         self.meant = Some(meant);
     }
@@ -267,6 +270,26 @@ impl Stage {
                 if done || left.standing != after {
                     self.reached(&left.standing, &after, verb);
                 }
+                self.taken_along(&left.deleting);
+            }
+        }
+    }
+
+    fn deleting(&self) -> impl Iterator<Item = Guid> + '_ {
+        self.world.briefs(self.set).filter(|brief| brief.deleting).map(|brief| brief.vm)
+    }
+
+    /// Machines that nobody named and that began to go all the same, for no time passed meanwhile.
+    fn taken_along(&mut self, before: &BTreeSet<Guid>) {
+        let now = self.now();
+        let begun: Vec<Guid> = self.deleting().filter(|vm| !before.contains(vm)).collect();
+        let Some(call) = self.calls.last_mut() else { return };
+        for vm in begun {
+            let key = Key::new(vm.to_string());
+            if !call.hit.contains(&key) {
+                call.took = true;
+                call.hit.push(key);
+                self.touched.insert(vm, now);
             }
         }
     }

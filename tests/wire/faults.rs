@@ -163,6 +163,31 @@ fn pages_end_in_the_middle() {
     }
 }
 
+/// What goes over the wire is judged by what it does, not by what was meant: a program that names one machine too many, or
+/// asks for one too many, is found out by the laws.
+#[test]
+fn other_bytes_than_were_meant_break_a_law() {
+    let one_more: fn(&mut Value) =
+        |body| body["instanceIds"].as_array_mut().unwrap().push(json!("9"));
+    let too_large: fn(&mut Value) = |body| {
+        if let Some(capacity) = body["sku"]["capacity"].as_u64() {
+            body["sku"]["capacity"] = json!(capacity + 1);
+        }
+    };
+    for (path, garble, law) in [("/delete", one_more, 3), ("/web", too_large, 4)] {
+        let trouble = Trouble::new(move |passing| {
+            let meant = passing.writes() && passing.path.ends_with(path);
+            if meant { Mishap::Garbled(garble) } else { Mishap::None }
+        });
+        let there = There { trouble, ..There::uniform(10) };
+        let played = play(&upgrade(&there), &there);
+        assert_eq!(played.outcome.end, End::Broken, "{}", played.story(20));
+        let laws: Vec<u8> = played.outcome.breaches.iter().map(|breach| breach.law).collect();
+        assert!(laws.contains(&law), "{:?}", played.outcome.breaches);
+        assert!(played.outcome.breaches.iter().all(|breach| !breach.before));
+    }
+}
+
 /// So many storms; with the build of tests on a slow machine they take a few seconds.
 const STORMS: u64 = 20;
 

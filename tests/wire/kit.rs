@@ -106,7 +106,9 @@ fn lay_over(to: &mut Value, from: &Value) {
 
 /// What goes wrong between the two ends, by the number of the request and what it asks.
 #[derive(Clone, Default)]
-pub struct Trouble(Option<Arc<dyn Fn(&Passing<'_>) -> Mishap + Send + Sync>>);
+pub struct Trouble(Option<Arc<Strikes>>);
+
+type Strikes = dyn Fn(&Passing<'_>) -> Mishap + Send + Sync;
 
 impl std::fmt::Debug for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -147,6 +149,8 @@ pub enum Mishap {
     Hasty(Value),
     /// All tokens are taken back first.
     Revoked,
+    /// Other bytes leave than were meant to.
+    Garbled(fn(&mut Value)),
 }
 
 /// One client for all that leaves the process; each exchange has the world for itself.
@@ -181,6 +185,14 @@ impl Carrier {
             Mishap::Hasty(rule) => {
                 order(rule);
                 return self.hasty.execute_request(request).await;
+            }
+            Mishap::Garbled(garble) => {
+                let Body::Bytes(body) = request.body() else { panic!("nothing to garble") };
+                let mut body: Value = serde_json::from_slice(body).unwrap();
+                garble(&mut body);
+                let mut other = request.clone();
+                other.set_body(body.to_string().into_bytes());
+                return self.patient.execute_request(&other).await;
             }
             Mishap::Revoked => {
                 let revoke = axum::http::Request::post("/_control/tokens");
