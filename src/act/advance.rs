@@ -122,9 +122,10 @@ fn accepted(
                 Refused { code: Some(DELETE_DEADLINE.into()), ..Refused::plain(Refusal::Conflict) };
             return Step::Settle(sight.what_left(targets, &late, false));
         }
-        // The listing shows that it goes on: no call is needed to know it.
-        let going = |target| matches!(sight.shown(target), Shown::Leaving | Shown::Gone);
-        if seen && targets.iter().all(going) {
+        // The listing shows that it goes on: no call is needed to know it, for it ends with the last of them.
+        let stays = |target| matches!(sight.shown(target), Shown::There(_));
+        let leaves = |target| matches!(sight.shown(target), Shown::Leaving);
+        if seen && targets.iter().any(leaves) && !targets.iter().any(stays) {
             return Step::Wait(Some(at.plus(sight.delete_deadline)));
         }
     } else if seen && now.since(at) >= LONGEST_OPERATION {

@@ -119,6 +119,17 @@ impl Emulator {
         control::state(&self.lock())
     }
 
+    /// The next call that fits meets this rule.
+    pub fn order(&self, rule: Rule) {
+        self.cloud.lock().unwrap_or_else(PoisonError::into_inner).rules.push(rule);
+    }
+
+    /// For rehearsals: another world behind the same face, and the one that was there. Its scale sets must be the same.
+    pub fn exchange(&self, world: World) -> World {
+        let mut cloud = self.cloud.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut cloud.world, world)
+    }
+
     /// For judges: a look at the world behind the face, or a hand in it.
     pub fn with_world<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
         look(&mut self.lock().world)

@@ -125,7 +125,7 @@ impl PoolTurn {
         let Book { made, happened, .. } = book;
         *machines = scene.folded.machines;
         self.folded = Some(scene.inventory.set.read_at);
-        let again = again(&verdict, carried, journal, now);
+        let again = again(&verdict, carried, journal, now, policy.rollout.coalesce);
         self.image = Some(image);
         Ok(TurnReport {
             pool,
@@ -401,11 +401,18 @@ fn frozen(law: Option<u8>, say: String, now: Time) -> Hold {
     }
 }
 
-fn again(verdict: &Verdict, withdrew: bool, journal: &Journal, now: Time) -> Time {
+/// What comes within the window, known or not, is one turn's work. Only a doubt is looked after sooner, and a model that was
+/// written: everything waits for it to be seen.
+fn again(verdict: &Verdict, withdrew: bool, journal: &Journal, now: Time, coalesce: Span) -> Time {
     let planned = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none());
     let again = planned.map_or(now.plus(FROZEN_LOOKS_AGAIN), |planned| planned.report.again);
-    let doubt = |entry: &Entry| matches!(entry.phase, Phase::Doubtful { .. });
-    if withdrew || journal.open().iter().any(doubt) {
+    let again = again.max(now.plus(coalesce));
+    let unsettled = |entry: &Entry| match entry.phase {
+        Phase::Doubtful { .. } => true,
+        Phase::Ended { .. } => false,
+        _ => entry.verb() == Verb::UpdateModel,
+    };
+    if withdrew || journal.open().iter().any(unsettled) {
         return again.min(now.plus(UNSETTLED_LOOKS_AGAIN));
     }
     again

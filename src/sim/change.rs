@@ -6,7 +6,7 @@ use super::refuse::{classify, of_operation};
 use super::stage::{Call, Shared, Stage};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
 use crate::model::action::{Expect, Target, Verb};
-use crate::model::ids::{Key, Revision, ScaleSetId};
+use crate::model::ids::{EntryId, Key, Revision, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{Operation, Refusal, Refused};
 use crate::model::time::{Span, Time};
@@ -65,15 +65,19 @@ impl Stage {
         self.now() > order.before
     }
 
-    /// `raise`: from which capacity, as we read it, to which.
     fn note(&mut self, order: &Order<'_>, verb: Verb, raise: Option<(u32, u32)>) {
+        self.note_call(order.entry, verb, raise);
+    }
+
+    /// `raise`: from which capacity, as we read it, to which.
+    pub(super) fn note_call(&mut self, entry: &EntryId, verb: Verb, raise: Option<(u32, u32)>) {
         let lacking = raise.zip(self.world.true_sizes(self.set)).map_or(0, |((from, _), sizes)| {
             let number = sizes.shown_capacity.max(sizes.capacity).max(from);
             // From a number that still counts what is being deleted, as many more are asked for.
             number.saturating_sub(sizes.active).max(from.saturating_sub(sizes.capacity))
         });
         let (hit, to) = (Vec::new(), raise.map(|(_, to)| to));
-        let (at, entry) = (self.now(), order.entry.clone());
+        let (at, entry) = (self.now(), entry.clone());
         self.calls.push(Call { at, entry, verb, hit, to, lacking, took: false, born: Vec::new() });
     }
 
@@ -178,7 +182,7 @@ impl Stage {
         self.answered(said)
     }
 
-    fn reached(&mut self, before: &[Standing], after: &[Standing], verb: Verb) {
+    pub(super) fn reached(&mut self, before: &[Standing], after: &[Standing], verb: Verb) {
         let deletes = verb == Verb::Delete;
         let changed = before.iter().zip(after).filter(|(was, is)| match deletes {
             // Deleting already, whoever began it: asked once more, it changes nothing.
@@ -216,13 +220,13 @@ impl Stage {
             .collect()
     }
 
-    fn standing(&self, targets: &[Target]) -> Vec<Standing> {
+    pub(super) fn standing(&self, targets: &[Target]) -> Vec<Standing> {
         let of = |target: &Target| {
             let found = self.world.true_instance(self.set, &InstanceId::from(target.id.as_str()));
             let deleting = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Deleting);
             let changing = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Updating);
             // The cloud gives ids out again: what the listing showed under this id is what was meant, and no later read.
-            let shown = self.showed.items().iter().find(|view| *view.id.0 == *target.id.as_str());
+            let shown = self.showed.iter().find(|row| *row.id == *target.id.as_str());
             let meant = target.vm.as_ref().and_then(|vm| vm.as_str().parse::<Guid>().ok());
             let meant = meant.filter(|meant| shown.is_some_and(|view| view.vm == *meant));
             let vm = found.map(|instance| meant.unwrap_or(instance.vm));
@@ -261,7 +265,7 @@ impl Stage {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Standing {
+pub(super) struct Standing {
     vm: Option<Guid>,
     deleting: bool,
     changing: bool,

@@ -265,6 +265,8 @@ impl Other {
             pod_moves,
             most_evictions,
             turns: self.rounds,
+            failed: 0,
+            last_failure: None,
             crashes: 0,
             commits: 0,
             breaches: Vec::new(),

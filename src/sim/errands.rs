@@ -1,7 +1,8 @@
 //! What people do in a rehearsal, carried out through the doors they would use.
 
 use super::people::Act;
-use super::run::{Run, now_or_never};
+use super::road::{Road, now_or_never};
+use super::run::Run;
 use super::scenario::{Wish, changed, with_image};
 use crate::memory::{Mark, Store};
 use crate::model::ids::{AskId, InstanceId, Key};
@@ -10,7 +11,7 @@ use crate::model::plan::{Ask, AskVerb};
 use crate::model::quantity::counted;
 use crate::world::{self, Deed, Guid, Native, Protection, Which};
 
-impl Run<'_> {
+impl<R: Road> Run<'_, R> {
     /// What is due of what people were going to do.
     pub(super) fn people_act(&mut self) {
         let now = self.now();

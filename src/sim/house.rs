@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::Disk;
+use super::road::Road;
 use super::scenario::{Meter, Scenario};
 use super::stage::Shared;
 use super::watch::Watching;
@@ -15,32 +16,33 @@ use crate::observe::ReadFacts;
 use crate::reconcile::World;
 
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct House<R> {
     pub stage: Shared,
+    pub road: R,
     pub facts: Measured,
     pub disk: Disk,
     pub decide: Watching,
 }
 
-impl World for House {
-    type Read = Shared;
+impl<R: Road> World for House<R> {
+    type Read = R::Cloud;
     type Facts = Measured;
-    type Cloud = Shared;
+    type Cloud = R::Cloud;
     type Cluster = Shared;
     type Store = Disk;
     type Decide = Watching;
     type Clock = Shared;
 
-    fn read(&self) -> &Shared {
-        &self.stage
+    fn read(&self) -> &R::Cloud {
+        self.road.cloud()
     }
 
     fn facts(&self) -> &Measured {
         &self.facts
     }
 
-    fn cloud(&self) -> &Shared {
-        &self.stage
+    fn cloud(&self) -> &R::Cloud {
+        self.road.cloud()
     }
 
     fn cluster(&self) -> &Shared {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::refuse::classify;
-use super::stage::{Shared, Showed, Stage};
+use super::stage::{Row, Shared, Stage};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
     Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
@@ -40,11 +40,10 @@ impl Stage {
         }
         let mut names = std::mem::take(&mut self.names);
         names.compute_by(self.scheme);
-        self.showed = Showed { picture, read, conditions: Vec::new() };
-        let views = self.showed.items().iter();
+        let views = picture.get(..read).unwrap_or_default();
         let instances: Vec<Instance> =
-            views.map(|view| self.instance(view, &set, blind, &mut names)).collect();
-        self.showed.conditions = instances.iter().map(|row| (row.condition, row.since)).collect();
+            views.iter().map(|view| self.instance(view, &set, blind, &mut names)).collect();
+        self.showed = views.iter().zip(&instances).map(shown).collect();
         self.names = names;
         let set = self.set_seen(&set, began, cut.is_none());
         Ok(Inventory { set, instances, gaps })
@@ -146,6 +145,17 @@ impl Stage {
             workloads: node.map_or(0, |node| node.pods.len() as u32),
             node: node.map(|node| node.name.clone()),
         }
+    }
+}
+
+fn shown((view, row): (&InstanceView, &Instance)) -> Row {
+    Row {
+        id: Arc::clone(&view.id.0),
+        vm: view.vm,
+        text: Arc::clone(&view.vm_text),
+        created: view.created,
+        condition: row.condition,
+        since: row.since,
     }
 }
 

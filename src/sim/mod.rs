@@ -23,6 +23,7 @@ mod over;
 mod people;
 mod plant;
 mod refuse;
+mod road;
 mod run;
 mod scenario;
 mod showpiece;
@@ -41,7 +42,8 @@ pub use disk::Cut;
 pub use draw::drawn;
 pub use outcome::{Breach, End, Outcome};
 pub use plant::{Plant, Slip};
-pub use run::{run, run_planted};
+pub use road::{Backstage, NotReady, Road};
+pub use run::{run, run_over, run_planted};
 pub use scenario::{
     LONGEST, MOST_TURNS, Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft,
 };

@@ -48,6 +48,9 @@ pub struct Outcome {
     /// The most times that one pod was evicted by us.
     pub most_evictions: u32,
     pub turns: u32,
+    /// Turns that came to no decision or could not remember it, and why the last of them did.
+    pub failed: u32,
+    pub last_failure: Option<Box<str>>,
     pub crashes: u32,
     pub commits: u64,
     pub breaches: Vec<Breach>,

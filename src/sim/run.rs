@@ -2,7 +2,6 @@
 //! judge looks on after every turn.
 
 use std::collections::BTreeMap;
-use std::task::{Context, Poll, Waker};
 
 use super::cluster::Cluster;
 use super::disk::Disk;
@@ -11,6 +10,7 @@ use super::leftovers::Leftovers;
 use super::outcome::{Breach, End, Outcome};
 use super::people::Operator;
 use super::plant::{Plant, Slip};
+use super::road::{Backstage, NotReady, Noted, Road, now_or_never};
 use super::scenario::{LONGEST, MOST_TURNS, Scenario, Wish};
 use super::stage::{Shared, Stage};
 use super::story::Story;
@@ -37,19 +37,6 @@ const STARTS_AFTER: Span = Span::seconds(5);
 // 2 h: each is given up after 20 to 40 minutes, and a tripped breaker waits for an hour before it goes on.
 const RECOVERS_WITHIN: Span = Span::hours(2);
 
-/// A future was not ready when it was polled: somebody waits where nobody may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a future of the loop was not ready: somebody waits where nobody may")]
-pub(super) struct NotReady;
-
-pub(super) fn now_or_never<F: Future>(future: F) -> Result<F::Output, NotReady> {
-    let mut future = std::pin::pin!(future);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Ok(output),
-        Poll::Pending => Err(NotReady),
-    }
-}
-
 /// Rehearse it.
 pub fn run(scenario: &Scenario) -> Outcome {
     run_planted(scenario, Plant::default())
@@ -57,14 +44,43 @@ pub fn run(scenario: &Scenario) -> Outcome {
 
 /// Rehearse it with a fault planted into the loop.
 pub fn run_planted(scenario: &Scenario, plant: Plant) -> Outcome {
-    let mut run = Run::new(scenario, plant);
+    let mut stage = set_up(scenario);
+    stage.slip = plant.slip;
+    let recorder = recorder(scenario, &stage);
+    let stage = Shared::new(stage);
+    let mut run = Run::new(scenario, plant, stage.clone(), stage, recorder);
     let end = run.until_it_ends();
     run.outcome(end)
 }
 
-pub(super) struct Run<'a> {
+/// Rehearse it over a road of one's own, in this world, whose set is as the scenario says.
+pub fn run_over<R>(
+    scenario: &Scenario,
+    world: world::World,
+    set: world::SetId,
+    road: impl FnOnce(Backstage) -> R,
+) -> Outcome
+where
+    R: Road + Sync,
+    R::Cloud: Sync,
+{
+    let stage = furnished(scenario, world, set);
+    let recorder = recorder(scenario, &stage);
+    let stage = Shared::new(stage);
+    let road = road(Backstage::new(stage.clone()));
+    let road = Noted::new(stage.clone(), road);
+    let mut run = Run::new(scenario, Plant::default(), stage, road, recorder);
+    let end = run.until_it_ends();
+    run.outcome(end)
+}
+
+fn recorder(scenario: &Scenario, stage: &Stage) -> Recorder {
+    Recorder::new(stage, scenario.policy.rollout.min_ready.millis())
+}
+
+pub(super) struct Run<'a, R> {
     pub(super) scenario: &'a Scenario,
-    pub(super) house: House,
+    pub(super) house: House<R>,
     pub(super) policy: Policy,
     pub(super) process: PoolTurn,
     life: u32,
@@ -77,6 +93,8 @@ pub(super) struct Run<'a> {
     pub(super) next_ask: u32,
     asked: u64,
     turns: u32,
+    failed: u32,
+    last_failure: Option<Box<str>>,
     crashes: u32,
     past: Past,
     pub(super) operator: Operator,
@@ -99,14 +117,17 @@ enum Made {
     Nothing,
 }
 
-impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, plant: Plant) -> Self {
+impl<'a, R: Road> Run<'a, R> {
+    fn new(
+        scenario: &'a Scenario,
+        plant: Plant,
+        stage: Shared,
+        road: R,
+        recorder: Recorder,
+    ) -> Self {
         let start = scenario.start;
-        let mut stage = set_up(scenario);
-        stage.slip = plant.slip;
-        let recorder = Recorder::new(&stage, scenario.policy.rollout.min_ready.millis());
-        let stage = Shared::new(stage);
         let house = House {
+            road,
             facts: Measured::new(stage.clone(), scenario),
             disk: Disk::new(scenario.cuts.clone(), plant.slip),
             decide: Watching::new(stage.clone(), plant),
@@ -129,6 +150,8 @@ impl<'a> Run<'a> {
             next_ask: 0,
             asked: 0,
             turns: 0,
+            failed: 0,
+            last_failure: None,
             crashes: 0,
             past: Past::default(),
             operator: Operator::default(),
@@ -238,7 +261,7 @@ impl<'a> Run<'a> {
         }
         self.turns += 1;
         let commits = self.house.disk.commits();
-        let done = now_or_never(self.process.turn(&self.house, &self.policy, &lease))?;
+        let done = self.house.road.go(self.process.turn(&self.house, &self.policy, &lease))?;
         let mut decision = self.house.decide.take();
         let stored = self.house.disk.commits() - commits;
         let now = self.now();
@@ -282,6 +305,9 @@ impl<'a> Run<'a> {
     }
 
     fn failed(&mut self, error: &TurnError, now: Time) {
+        self.failed += 1;
+        let why = std::error::Error::source(error);
+        self.last_failure = Some(why.map_or_else(|| error.to_string(), ToString::to_string).into());
         if self.house.disk.is_dead() || error.is_deposed() {
             self.restart(now);
             return;
@@ -392,6 +418,8 @@ impl<'a> Run<'a> {
             pod_moves,
             most_evictions,
             turns: self.turns,
+            failed: self.failed,
+            last_failure: self.last_failure,
             crashes: self.crashes,
             commits: self.house.disk.commits(),
             breaches: self.breaches,
@@ -412,9 +440,14 @@ fn first_wake(scenario: &Scenario, life: u32) -> Wake {
 
 /// The world as the scenario finds it.
 pub(super) fn set_up(scenario: &Scenario) -> Stage {
-    let start = scenario.start;
-    let mut world = world::World::new(scenario.seed, start.millis(), scenario.settings.clone());
+    let start = scenario.start.millis();
+    let mut world = world::World::new(scenario.seed, start, scenario.settings.clone());
     let set = world.create_set(&scenario.set);
+    furnished(scenario, world, set)
+}
+
+fn furnished(scenario: &Scenario, mut world: world::World, set: world::SetId) -> Stage {
+    let start = scenario.start;
     if !scenario.faults.is_calm() {
         world.set_faults(scenario.faults);
     }

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::cluster::Cluster;
 use super::look::Names;
 use super::plant::Slip;
+use super::road::Meant;
 use crate::ambient::Clock;
 use crate::model::action::Verb;
 use crate::model::ids::{EntryId, Key};
 use crate::model::machine::Condition;
 use crate::model::time::Time;
-use crate::world::{By, Change, Event, Guid, InstanceView, MINUTE, Ms, Policy, SetId, What, World};
+use crate::world::{By, Change, Event, Guid, MINUTE, Ms, Policy, SetId, What, World};
 
 /// One write, as the world received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,19 +29,15 @@ pub(super) struct Call {
     pub born: Vec<Key>,
 }
 
-/// What the last listing showed, before anything of ours made records of it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Showed {
-    pub picture: Arc<Vec<InstanceView>>,
-    /// So many rows of the picture could be read.
-    pub read: usize,
-    pub conditions: Vec<(Condition, Option<Time>)>,
-}
-
-impl Showed {
-    pub fn items(&self) -> &[InstanceView] {
-        self.picture.get(..self.read).unwrap_or_default()
-    }
+/// What the last listing showed of one machine, before anything of ours made a record of it.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub id: Arc<str>,
+    pub vm: Guid,
+    pub text: Arc<str>,
+    pub created: Ms,
+    pub condition: Condition,
+    pub since: Option<Time>,
 }
 
 /// How the adapter reads this cloud; drawn in storms.
@@ -64,10 +61,14 @@ pub(super) struct Stage {
     pub set: SetId,
     pub adapter: Adapter,
     pub cluster: Option<Cluster>,
-    pub showed: Showed,
+    pub showed: Vec<Row>,
     pub names: Names,
     /// Writes of the turn under way.
     pub calls: Vec<Call>,
+    /// The write under way, where calls go by a road.
+    pub meant: Option<Meant>,
+    /// The world is lent to an exchange.
+    pub away: bool,
     /// Machines that a write of ours reached, and when.
     pub touched: BTreeMap<Guid, Time>,
     /// What the world told since the last time it was asked.
@@ -90,9 +91,11 @@ impl Stage {
             set,
             adapter,
             cluster,
-            showed: Showed::default(),
+            showed: Vec::new(),
             names: Names::default(),
             calls: Vec::new(),
+            meant: None,
+            away: false,
             touched: BTreeMap::new(),
             events: Vec::new(),
             listing_from: Ms::MIN,

@@ -180,7 +180,7 @@ impl Stage {
 
     /// Somebody is there whom the listing ought to show by now.
     pub fn hides_any(&self) -> bool {
-        let shown: BTreeSet<Guid> = self.showed.items().iter().map(|view| view.vm).collect();
+        let shown: BTreeSet<Guid> = self.showed.iter().map(|row| row.vm).collect();
         self.world.briefs(self.set).any(|brief| {
             !brief.deleting && !shown.contains(&brief.vm) && self.is_hidden(brief.vm, brief.created)
         })
@@ -194,14 +194,13 @@ impl Stage {
         // that was listed, one that was not stays.
         let mut extras = sizes.extras;
         let (mut swapped, mut not_listed) = (0, Vec::new());
-        let showed = self.showed.items().iter().zip(&self.showed.conditions);
-        let shown = showed.map(|(view, (condition, since))| {
+        let shown = self.showed.iter().map(|row| {
             // Where no source tells since when, it is since we saw it so.
-            let since = since.or_else(|| records.since(view.vm));
-            let since = since.unwrap_or(Time::from_millis(view.created));
-            let serves = (*condition == Condition::Ready).then_some(since);
-            let leaving = *condition == Condition::Deleting;
-            Shown { vm: view.vm, text: &view.vm_text, serves, leaving }
+            let since = row.since.or_else(|| records.since(row.vm));
+            let since = since.unwrap_or(Time::from_millis(row.created));
+            let serves = (row.condition == Condition::Ready).then_some(since);
+            let leaving = row.condition == Condition::Deleting;
+            Shown { vm: row.vm, text: &row.text, serves, leaving }
         });
         let ours = self.cluster.as_ref().map(Cluster::cordoned_by_us).unwrap_or_default();
         let mut shown = Listed { rows: shown.collect(), next: 0, by_vm: None };

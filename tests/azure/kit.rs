@@ -9,7 +9,7 @@ use azure_core::credentials::Secret;
 use poolkeeper::act::Order;
 use poolkeeper::adapters::azure::auth::{AuthFailed, Token, TokenSource};
 use poolkeeper::adapters::azure::cloud::{Cloud, Origin};
-use poolkeeper::adapters::azure::throttle::{Asked, Learn, ThrottleHint};
+use poolkeeper::adapters::azure::throttle::{Admitted, Asked, Learn, Leave, ThrottleHint};
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::action::{Because, Expect, Target};
@@ -17,6 +17,7 @@ use poolkeeper::model::ids::{EntryId, Etag, InstanceId, PoolName, Revision, Scal
 use poolkeeper::model::inventory::Inventory;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::observe::{ReadCloud, ReadFailed};
+use poolkeeper::pace::NotNow;
 use serde_json::{Value, json};
 
 use crate::server::{Heard, Says, Server};
@@ -77,15 +78,29 @@ pub struct Ledger {
     pub shut: bool,
 }
 
+struct Ticket<'a> {
+    ledger: &'a Ledger,
+    class: &'static str,
+    machines: u32,
+}
+
 #[async_trait]
 impl Learn for Ledger {
-    async fn admit(&self, _asked: &Asked<'_>) -> bool {
-        !self.shut
+    async fn admit<'a>(&'a self, asked: &Asked<'_>) -> Result<Leave<'a>, NotNow> {
+        if self.shut {
+            return Err(NotNow { retry_at: START.plus(Span::minutes(3)) });
+        }
+        let (class, machines) = (asked.class.name(), asked.machines);
+        Ok(Box::new(Ticket { ledger: self, class, machines }))
+    }
+}
+
+impl Admitted for Ticket<'_> {
+    fn told(self: Box<Self>, hint: &ThrottleHint) {
+        self.ledger.told.lock().unwrap().push((self.class, self.machines, hint.clone()));
     }
 
-    fn told(&self, asked: &Asked<'_>, hint: &ThrottleHint) {
-        self.told.lock().unwrap().push((asked.class.name(), asked.machines, hint.clone()));
-    }
+    fn unsent(self: Box<Self>) {}
 }
 
 /// An adapter, and what it stands on.

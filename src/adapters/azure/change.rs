@@ -295,7 +295,7 @@ fn not_heard(why: &Unheard) -> Answer {
         Unheard::NoToken(failed) if failed.is_final() => refused(Refusal::Forbidden, "NoToken"),
         Unheard::Foreign => refused(Refusal::Invalid, "ForeignAddress"),
         // Certain not to have left: it is planned again.
-        Unheard::NoToken(_) | Unheard::TokenLate | Unheard::Late | Unheard::NotSent(_) => {
+        Unheard::NoToken(_) | Unheard::TokenLate | Unheard::Late { .. } | Unheard::NotSent(_) => {
             Answer::NotSent
         }
         Unheard::Lost(_) => Answer::Lost,

@@ -14,6 +14,7 @@ mod http;
 mod known;
 mod members;
 mod operation;
+mod paced;
 pub mod path;
 mod permission;
 mod print;

@@ -93,7 +93,12 @@ impl Azure {
         let mut rows = Rows { path, kind, seen, began, instances: Vec::new(), gaps: Vec::new() };
         let mut url = kind.list(path, &self.arm.cloud);
         for page in 1.. {
-            let got = self.get(Class::ListMachines, &path.subscription, Some(set), url.clone());
+            let class = match (seen.orchestration, page) {
+                (Orchestration::Flexible, _) => Class::ListVms,
+                (Orchestration::Uniform, 1) => Class::ListMachines,
+                (Orchestration::Uniform, _) => Class::NextPage,
+            };
+            let got = self.get(class, &path.subscription, Some(set), url.clone());
             let next = got.await.and_then(|reply| rows.take(&reply.body));
             url = match next {
                 Ok(None) => break,
@@ -137,12 +142,13 @@ fn failed(refusal: Refusal, say: String) -> ReadFailed {
 }
 
 fn unheard(why: &Unheard) -> ReadFailed {
-    let refusal = match why {
-        Unheard::NoToken(failed) if failed.is_final() => Refusal::Forbidden,
-        Unheard::Foreign => Refusal::Invalid,
-        _ => Refusal::Unclear,
+    let (refusal, retry_at) = match why {
+        Unheard::NoToken(failed) if failed.is_final() => (Refusal::Forbidden, None),
+        Unheard::Foreign => (Refusal::Invalid, None),
+        Unheard::Late { retry_at } => (Refusal::Throttled, *retry_at),
+        _ => (Refusal::Unclear, None),
     };
-    failed(refusal, why.to_string())
+    ReadFailed { retry_at, ..failed(refusal, why.to_string()) }
 }
 
 /// The rows that could be read, and what could not.

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 
 use crate::model::ids::ScaleSetId;
 use crate::model::time::{Span, Time};
+use crate::pace::NotNow;
 
 /// Kinds of call, as ARM counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +17,10 @@ pub enum Class {
     GetSet,
     /// All machines of a set; the bucket of a set is the tightest of all.
     ListMachines,
+    /// Any further page of them.
+    NextPage,
+    /// Machines of a set that are VMs of their own, a page at a time.
+    ListVms,
     UpdateSet,
     DeleteMachines,
     /// Manual upgrade, reimage, start, deallocate: charged by the machine.
@@ -30,9 +35,11 @@ pub enum Class {
 }
 
 impl Class {
-    pub const ALL: [Class; 12] = [
+    pub const ALL: [Class; 14] = [
         Class::GetSet,
         Class::ListMachines,
+        Class::NextPage,
+        Class::ListVms,
         Class::UpdateSet,
         Class::DeleteMachines,
         Class::Actions,
@@ -49,6 +56,8 @@ impl Class {
         match self {
             Class::GetSet => "getSet",
             Class::ListMachines => "listMachines",
+            Class::NextPage => "nextPage",
+            Class::ListVms => "listVms",
             Class::UpdateSet => "updateSet",
             Class::DeleteMachines => "deleteMachines",
             Class::Actions => "actions",
@@ -93,16 +102,26 @@ pub struct ThrottleHint {
     pub retry_after: Option<Span>,
     /// It was refused for having asked too often (429).
     pub refused: bool,
+    /// Buckets that such a refusal names as those that were empty.
+    pub met: Vec<Box<str>>,
 }
 
 /// Whoever paces the calls. `admit` may wait; what is told must not.
 #[async_trait]
 pub trait Learn: fmt::Debug + Send + Sync {
-    /// False: it could not leave in time, and must not leave any more.
-    async fn admit(&self, asked: &Asked<'_>) -> bool;
-
-    fn told(&self, asked: &Asked<'_>, hint: &ThrottleHint);
+    /// Refused: it could not leave in time, and must not leave any more.
+    async fn admit<'a>(&'a self, asked: &Asked<'_>) -> Result<Leave<'a>, NotNow>;
 }
+
+/// One call may leave. Dropped without a word it counts as sent and not answered.
+pub trait Admitted: Send + Sync {
+    fn told(self: Box<Self>, hint: &ThrottleHint);
+
+    /// It was not sent after all.
+    fn unsent(self: Box<Self>);
+}
+
+pub type Leave<'a> = Box<dyn Admitted + 'a>;
 
 /// Lets everything through.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,11 +129,15 @@ pub struct Unpaced;
 
 #[async_trait]
 impl Learn for Unpaced {
-    async fn admit(&self, _asked: &Asked<'_>) -> bool {
-        true
+    async fn admit<'a>(&'a self, _asked: &Asked<'_>) -> Result<Leave<'a>, NotNow> {
+        Ok(Box::new(*self))
     }
+}
 
-    fn told(&self, _asked: &Asked<'_>, _hint: &ThrottleHint) {}
+impl Admitted for Unpaced {
+    fn told(self: Box<Self>, _hint: &ThrottleHint) {}
+
+    fn unsent(self: Box<Self>) {}
 }
 
 const REMAINING: &str = "x-ms-ratelimit-remaining-";

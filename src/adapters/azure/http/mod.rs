@@ -25,8 +25,10 @@ pub use transport::{BadNet, Net, Proxy};
 
 use super::auth::{AuthFailed, Token, TokenSource};
 use super::cloud::Cloud;
-use super::throttle::{Asked, Learn, ThrottleHint};
+use super::refusal;
+use super::throttle::{Asked, Learn, Leave, ThrottleHint};
 use crate::ambient::Clock;
+use crate::model::journal::Refusal;
 use crate::model::time::Time;
 use bearer::{Bearer, Halt, Trip};
 
@@ -62,7 +64,10 @@ pub(super) enum Unheard {
     #[error("no token: whoever gives them out took too long")]
     TokenLate,
     #[error("it could not leave in time")]
-    Late,
+    Late {
+        /// When it is worth asking again, where it waited for its turn.
+        retry_at: Option<Time>,
+    },
     #[error("the address is not of this cloud's ARM, so no token is sent there")]
     Foreign,
     #[error("no connection to ARM: {0}")]
@@ -159,18 +164,37 @@ impl Arm {
 
     /// One request. `Ok` is any answer at all, also one that refuses.
     pub async fn send(&self, ask: &Ask<'_>) -> Result<Reply, Unheard> {
-        if !self.learn.admit(&ask.asked).await {
-            return Err(Unheard::Late);
-        }
-        let token = self.token().await?;
-        let reply = self.once(ask, token.clone()).await?;
+        let leave = self.admit(ask).await?;
+        let (token, leave) = self.token_for(leave).await?;
+        let reply = self.once(ask, token.clone(), leave).await?;
         if reply.status != 401 {
             return Ok(reply);
         }
         self.tokens.refused(&token);
-        let next = self.token().await?;
-        // The same once more would be refused once more.
-        if next == token { Ok(reply) } else { self.once(ask, next).await }
+        let leave = self.admit(ask).await?;
+        let (next, leave) = self.token_for(leave).await?;
+        if next == token {
+            // The same once more would be refused once more.
+            leave.unsent();
+            return Ok(reply);
+        }
+        self.once(ask, next, leave).await
+    }
+
+    async fn admit(&self, ask: &Ask<'_>) -> Result<Leave<'_>, Unheard> {
+        let admitted = self.learn.admit(&ask.asked).await;
+        admitted.map_err(|late| Unheard::Late { retry_at: Some(late.retry_at) })
+    }
+
+    /// Whoever was let through and has no token gives his turn back.
+    async fn token_for<'a>(&self, leave: Leave<'a>) -> Result<(Token, Leave<'a>), Unheard> {
+        match self.token().await {
+            Ok(token) => Ok((token, leave)),
+            Err(why) => {
+                leave.unsent();
+                Err(why)
+            }
+        }
     }
 
     async fn token(&self) -> Result<Token, Unheard> {
@@ -178,7 +202,7 @@ impl Arm {
         Ok(asked.await.map_err(|_| Unheard::TokenLate)??)
     }
 
-    async fn once(&self, ask: &Ask<'_>, token: Token) -> Result<Reply, Unheard> {
+    async fn once(&self, ask: &Ask<'_>, token: Token, leave: Leave<'_>) -> Result<Reply, Unheard> {
         let mut request = Request::new(ask.url.clone(), method(ask.verb));
         request.insert_header("accept", "application/json");
         if let Some(body) = &ask.body {
@@ -192,15 +216,30 @@ impl Arm {
         let context = Context::new().with_value(Arc::clone(&trip));
         let options = PipelineSendOptions { skip_checks: true, ..PipelineSendOptions::default() };
         let raw = self.pipeline.send(&context, &mut request, Some(options)).await;
-        let raw = raw.map_err(|error| unheard(&error, &trip));
         let class = ask.asked.class.name();
-        let raw = raw.inspect_err(|why| tracing::warn!(class, %why, "ARM did not answer"))?;
+        let raw = match raw.map_err(|error| unheard(&error, &trip)) {
+            Ok(raw) => raw,
+            Err(why) => {
+                tracing::warn!(class, %why, "ARM did not answer");
+                // What was lost may have been counted, and stays paid for.
+                if !matches!(why, Unheard::Lost(_)) {
+                    leave.unsent();
+                }
+                return Err(why);
+            }
+        };
         let (status, headers, body) = raw.deconstruct();
         let status = u16::from(status);
         let read = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let hint = ThrottleHint::read(read, status);
-        self.learn.told(&ask.asked, &hint);
-        let reply = Reply { status, headers, body: body.into(), hint, at: self.clock.now() };
+        let mut reply = Reply { status, headers, body: body.into(), hint, at: self.clock.now() };
+        if reply.hint.refused {
+            let told = refusal::of_answer(&reply);
+            // Some say "busy" with the status of "too often".
+            reply.hint.refused = told.refused.refusal == Refusal::Throttled;
+            reply.hint.met.extend(told.target);
+        }
+        leave.told(&reply.hint);
         let (id, charge) = (reply.request_id().unwrap_or(""), reply.hint.charge);
         tracing::debug!(class, status, request_id = id, charge, "ARM answered");
         Ok(reply)
@@ -218,7 +257,7 @@ fn method(verb: Verb) -> Method {
 
 fn unheard(error: &azure_core::Error, trip: &Trip) -> Unheard {
     match trip.halt() {
-        Some(Halt::Late) => return Unheard::Late,
+        Some(Halt::Late) => return Unheard::Late { retry_at: None },
         Some(Halt::Foreign) => return Unheard::Foreign,
         None => {}
     }

@@ -1,0 +1,174 @@
+//! Good days: everything that is asked for comes about, no limit of the cloud is ever met, and what the plans rested on is
+//! what was there.
+
+use poolkeeper::model::plan::RolloutPhase;
+use poolkeeper::model::policy::{Draft, Method, Unconfirmed};
+use poolkeeper::model::time::Span;
+use poolkeeper::sim::{Doing, End, Scenario, Wish};
+use poolkeeper::world::{Deed, HOUR, MINUTE, ModelPatch, Which};
+use serde_json::json;
+
+use crate::kit::{Played, There, image, limits, play, policy, reference, scenario, upgraded};
+
+fn both(machines: u32) -> [There; 2] {
+    [There::uniform(machines), There::flexible(machines)]
+}
+
+/// No law broken, ended so, not a single call too many, and no machine asked to go twice.
+fn well(scenario: &Scenario, there: &There, phase: RolloutPhase) -> Played {
+    let played = play(scenario, there);
+    let story = || played.story(30);
+    assert_eq!(played.outcome.breaches, [], "{}", story());
+    assert_eq!(played.outcome.end, End::Ended(phase), "{}", story());
+    assert_eq!((played.outcome.failed, played.throttled), (0, 0), "{:?}", played.outcome);
+    assert_eq!(played.deleted_twice(), [] as [String; 0]);
+    played
+}
+
+/// Machines that are there at the end.
+fn left(played: &Played) -> usize {
+    played.outcome.timeline.rows.iter().filter(|row| row.gone.is_none()).count()
+}
+
+fn all_new(played: &Played, count: usize) {
+    let timeline = &played.outcome.timeline;
+    let there = timeline.rows.iter().filter(|row| row.gone.is_none());
+    let last: Vec<_> = there.filter_map(|row| row.segments.last()).collect();
+    assert_eq!(last.len(), count);
+    for segment in last {
+        assert_eq!((segment.doing, segment.model), (Doing::Serving, timeline.target));
+    }
+}
+
+fn web(there: &There, how: impl FnOnce(&mut Draft)) -> Scenario {
+    scenario(&policy("web", there.machines, how), there, 1)
+}
+
+#[test]
+fn ten_machines_are_upgraded() {
+    for there in both(10) {
+        let scenario = web(&there, |draft| {
+            limits(draft, "2", "0");
+            upgraded(draft);
+        });
+        let played = well(&scenario, &there, RolloutPhase::Succeeded);
+        all_new(&played, 10);
+        assert!(played.outcome.lowest_available >= 10, "{}", played.outcome.lowest_available);
+        assert!(played.outcome.highest_live <= 12, "{}", played.outcome.highest_live);
+    }
+}
+
+#[test]
+fn others_change_the_model_and_nodes_are_not_asked() {
+    for there in both(10) {
+        let mut scenario = web(&there, |draft| limits(draft, "0", "3"));
+        let patch = ModelPatch::image(&reference("2.0.0"));
+        scenario.deeds = vec![(Span::minutes(1), Deed::PatchModel(patch))];
+        let played = well(&scenario, &there, RolloutPhase::Succeeded);
+        all_new(&played, 10);
+        assert!(played.outcome.lowest_available >= 7, "{}", played.outcome.lowest_available);
+    }
+}
+
+#[test]
+fn a_pool_grows() {
+    for there in both(10) {
+        let mut scenario = web(&there, |_| ());
+        scenario.wishes = vec![(Span::minutes(1), Wish::Count(25))];
+        assert_eq!(left(&well(&scenario, &there, RolloutPhase::None)), 25);
+    }
+}
+
+#[test]
+fn a_pool_shrinks_as_far_as_it_may() {
+    for there in both(10) {
+        for (unconfirmed, stay) in [(Unconfirmed::Allow, 4), (Unconfirmed::Hold, 10)] {
+            let mut scenario = web(&there, |draft| draft.unconfirmed = unconfirmed);
+            scenario.wishes = vec![(Span::minutes(1), Wish::Count(4))];
+            let played = well(&scenario, &there, RolloutPhase::None);
+            assert_eq!(left(&played), stay, "{unconfirmed:?}");
+        }
+    }
+}
+
+#[test]
+fn failed_machines_are_replaced() {
+    for there in both(10) {
+        let mut scenario = web(&there, |_| ());
+        let deed = |minutes, deed| (Span::minutes(minutes), deed);
+        scenario.deeds = vec![
+            deed(1, Deed::Sicken(Which::Oldest, None)),
+            deed(2, Deed::StopInstance(Which::Newest)),
+            deed(3, Deed::Vanish(Which::Any)),
+        ];
+        let played = well(&scenario, &there, RolloutPhase::None);
+        assert_eq!(left(&played), 10);
+        assert_eq!(played.outcome.timeline.rows.len(), 13, "three came for three");
+    }
+}
+
+/// No cores for a spare machine until somebody grants them; nothing is taken away meanwhile.
+#[test]
+fn a_quota_is_refused_until_it_is_granted() {
+    for there in both(10) {
+        let mut scenario = web(&there, |draft| {
+            limits(draft, "2", "0");
+            upgraded(draft);
+        });
+        scenario.deeds = vec![
+            (Span::ZERO, Deed::SetQuota(Some(40))),
+            (Span::from_millis(2 * HOUR), Deed::SetQuota(Some(80))),
+        ];
+        scenario.calm_after = Span::from_millis(2 * HOUR);
+        let played = well(&scenario, &there, RolloutPhase::Succeeded);
+        all_new(&played, 10);
+        assert!(played.outcome.lowest_available >= 10);
+        assert!(played.outcome.makespan.unwrap().millis() > 2 * HOUR);
+    }
+}
+
+#[test]
+fn machines_are_updated_in_place() {
+    let there = There::uniform(10);
+    let scenario = web(&there, |draft| {
+        limits(draft, "0", "3");
+        draft.rollout.method = Method::Reimage;
+        upgraded(draft);
+    });
+    let played = well(&scenario, &there, RolloutPhase::Succeeded);
+    all_new(&played, 10);
+    assert_eq!(played.outcome.timeline.rows.len(), 10, "nobody came or went");
+}
+
+/// Deletes that hang for half an hour hold their slot and nothing else.
+#[test]
+fn a_delete_that_hangs_is_waited_for() {
+    for there in both(10) {
+        let there = There { seed: json!({"faults": {"chances": {"deleteHangs": 0.4}}}), ..there };
+        let mut scenario = web(&there, |draft| {
+            limits(draft, "2", "1");
+            upgraded(draft);
+        });
+        scenario.faults.delete_hangs = 0.4;
+        scenario.calm_after = Span::from_millis(30 * MINUTE);
+        scenario.operator = true;
+        let played = play(&scenario, &there);
+        assert_eq!(played.outcome.breaches, [], "{}", played.story(30));
+        let end = End::Ended(RolloutPhase::Succeeded);
+        assert_eq!(played.outcome.end, end, "{}", played.story(30));
+        all_new(&played, 10);
+        let deletes = |row: &&poolkeeper::sim::Row| {
+            let deleting = row.segments.iter().filter(|s| s.doing == Doing::Deleting);
+            deleting.map(|s| s.to - s.from).max() > Some(20 * MINUTE)
+        };
+        assert!(played.outcome.timeline.rows.iter().any(|row| deletes(&row)), "none hung");
+    }
+}
+
+/// The other end holds what the pool file named, to the letter.
+#[test]
+fn the_image_is_written_as_it_is_named() {
+    let there = There::uniform(3);
+    let played = well(&web(&there, upgraded), &there, RolloutPhase::Succeeded);
+    assert_eq!(played.state["scaleSets"][0]["image"], json!({"id": image("2.0.0")}).to_string());
+}

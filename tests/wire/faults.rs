@@ -1,0 +1,262 @@
+//! Bad days on the wire: each kind of trouble alone over the first half hour of an upgrade, then all of them together by
+//! seed. No law is broken, nothing is deleted twice that was deleted, and once it is over the rollout ends.
+
+use poolkeeper::ambient::Dice;
+use poolkeeper::model::plan::RolloutPhase;
+use poolkeeper::model::policy::Method;
+use poolkeeper::model::time::Span;
+use poolkeeper::sim::{End, Scenario};
+use poolkeeper::world::{Faults, MINUTE};
+use serde_json::{Value, json};
+
+use crate::kit::{
+    Mishap, Passing, Played, There, Trouble, limits, play, policy, scenario, upgraded,
+};
+
+/// Trouble begins with the first request and ends then.
+const LASTS: Span = Span::minutes(30);
+
+fn after_the_effect() -> Value {
+    json!({"cut": "after"})
+}
+
+fn too_often(seconds: u32) -> Value {
+    let message = "The server rejected the request because too many requests have been received for this subscription.";
+    json!({
+        "status": 429, "retryAfter": seconds,
+        "body": {"error": {"code": "OperationNotAllowed", "message": message, "details": [
+            {"code": "TooManyRequests", "target": "HighCostGetVMScaleSetResource", "message": "{}"}]}},
+    })
+}
+
+fn somebody_elses_page() -> Value {
+    let body = "<html><body>Sign in to the network</body></html>";
+    json!({"status": 200, "body": body, "contentType": "text/html"})
+}
+
+fn upgrade(there: &There) -> Scenario {
+    let policy = policy("web", there.machines, |draft| {
+        limits(draft, "2", "1");
+        upgraded(draft);
+    });
+    let mut scenario = scenario(&policy, there, 5);
+    scenario.calm_after = LASTS;
+    scenario.operator = true;
+    scenario
+}
+
+/// An upgrade of ten of each kind; `strikes` until the trouble is over.
+fn struck(
+    seed: &Value,
+    strikes: impl Fn(&Passing<'_>) -> Mishap + Clone + Send + Sync + 'static,
+) -> [Played; 2] {
+    [There::uniform(10), There::flexible(10)].map(|there| {
+        let strikes = strikes.clone();
+        let trouble = Trouble::new(move |passing| match passing.after < LASTS {
+            true => strikes(passing),
+            false => Mishap::None,
+        });
+        let there = There { trouble, seed: seed.clone(), ..there };
+        let played = play(&upgrade(&there), &there);
+        assert_eq!(played.outcome.breaches, [], "{}", played.story(40));
+        let end = End::Ended(RolloutPhase::Succeeded);
+        assert_eq!(played.outcome.end, end, "{}", played.story(40));
+        assert!(played.mishaps >= 3, "only {} mishaps", played.mishaps);
+        let gone = played.outcome.timeline.rows.iter().filter(|row| row.gone.is_some()).count();
+        assert!(gone >= 10, "{gone} machines left");
+        assert!(played.outcome.lowest_available >= 9, "{}", played.outcome.lowest_available);
+        assert!(played.outcome.highest_live <= 12, "{}", played.outcome.highest_live);
+        played
+    })
+}
+
+#[test]
+fn answers_are_lost_after_the_effect() {
+    let played = struck(&json!({}), |passing| match passing.writes() {
+        true => Mishap::Rule(after_the_effect()),
+        false => Mishap::None,
+    });
+    for played in played {
+        // It was done each time, so it was asked once each time.
+        assert_eq!(played.deleted_twice(), [] as [String; 0]);
+    }
+}
+
+#[test]
+fn calls_are_refused_for_their_rate() {
+    struck(&json!({}), |passing| match passing.after.millis() / MINUTE % 3 {
+        1 if !passing.is_token => Mishap::Rule(too_often(20)),
+        _ => Mishap::None,
+    });
+}
+
+/// A refused token costs one more request, and no turn.
+#[test]
+fn tokens_are_revoked() {
+    let seed = json!({"tokenSeconds": 1_000_000});
+    let played = struck(&seed, |passing| match passing.number % 10 {
+        0 if !passing.is_token => Mishap::Revoked,
+        _ => Mishap::None,
+    });
+    for played in played {
+        assert_eq!(played.outcome.failed, 0, "{}", played.story(10));
+        assert_eq!(played.deleted_twice(), [] as [String; 0]);
+    }
+}
+
+/// They live for a minute and a half, and by the other end's clock alone.
+#[test]
+fn tokens_expire() {
+    for there in [There::uniform(10), There::flexible(10)] {
+        let there = There { seed: json!({"tokenSeconds": 90}), ..there };
+        let played = play(&upgrade(&there), &there);
+        assert_eq!(played.outcome.breaches, [], "{}", played.story(40));
+        let end = End::Ended(RolloutPhase::Succeeded);
+        assert_eq!(played.outcome.end, end, "{}", played.story(40));
+        assert_eq!(played.outcome.failed, 0, "{}", played.story(10));
+        assert!(played.tokens >= 5, "{} tokens", played.tokens);
+    }
+}
+
+#[test]
+fn connections_are_cut() {
+    let rules = [json!({"cut": "before"}), json!({"cut": "body"}), after_the_effect()];
+    struck(&json!({}), move |passing| match (passing.number % 4, passing.number / 4 % 3) {
+        (0, which) => Mishap::Rule(rules[which as usize].clone()),
+        _ => Mishap::None,
+    });
+}
+
+#[test]
+fn bodies_come_slower_than_anybody_waits() {
+    struck(&json!({}), |passing| match passing.number % 25 {
+        4 if !passing.is_token => Mishap::Hasty(json!({"slowMs": 15})),
+        _ => Mishap::None,
+    });
+}
+
+#[test]
+fn answers_are_of_the_wrong_kind() {
+    struck(&json!({}), |passing| match passing.number % 6 {
+        0 => Mishap::Rule(somebody_elses_page()),
+        // The true answer, called something else.
+        2 => Mishap::Rule(json!({"contentType": "text/plain"})),
+        3 => Mishap::Rule(json!({"status": 200, "body": "", "contentType": "application/json"})),
+        4 => Mishap::Rule(json!({"status": 503, "body": "upstream connect error"})),
+        _ => Mishap::None,
+    });
+}
+
+#[test]
+fn pages_end_in_the_middle() {
+    let seed = json!({"settings": {"pageSize": 4}});
+    let played = struck(&seed, |passing| {
+        let is_list = passing.path.ends_with("/virtualMachines");
+        match passing.number % 4 {
+            0 if is_list => Mishap::Rule(json!({"cut": "body"})),
+            1 if is_list => Mishap::Rule(json!({"status": 500})),
+            _ => Mishap::None,
+        }
+    });
+    for played in played {
+        assert_eq!(played.deleted_twice(), [] as [String; 0]);
+    }
+}
+
+/// What goes over the wire is judged by what it does, not by what was meant: a program that names one machine too many, or
+/// asks for one too many, is found out by the laws.
+#[test]
+fn other_bytes_than_were_meant_break_a_law() {
+    let one_more: fn(&mut Value) =
+        |body| body["instanceIds"].as_array_mut().unwrap().push(json!("9"));
+    let too_large: fn(&mut Value) = |body| {
+        if let Some(capacity) = body["sku"]["capacity"].as_u64() {
+            body["sku"]["capacity"] = json!(capacity + 1);
+        }
+    };
+    for (path, garble, law) in [("/delete", one_more, 3), ("/web", too_large, 4)] {
+        let trouble = Trouble::new(move |passing| {
+            let meant = passing.writes() && passing.path.ends_with(path);
+            if meant { Mishap::Garbled(garble) } else { Mishap::None }
+        });
+        let there = There { trouble, ..There::uniform(10) };
+        let played = play(&upgrade(&there), &there);
+        assert_eq!(played.outcome.end, End::Broken, "{}", played.story(20));
+        let laws: Vec<u8> = played.outcome.breaches.iter().map(|breach| breach.law).collect();
+        assert!(laws.contains(&law), "{:?}", played.outcome.breaches);
+        assert!(played.outcome.breaches.iter().all(|breach| !breach.before));
+    }
+}
+
+/// So many storms; with the build of tests on a slow machine they take a few seconds.
+const STORMS: u64 = 20;
+
+/// Everything at once, by the seed: the weather of the cloud itself and trouble on the wire.
+fn storm(seed: u64) -> Played {
+    let dice = Dice::from_seed(seed).branch("storm on the wire");
+    let mut of = dice.branch("pool");
+    let machines = 3 + of.below(10) as u32;
+    let (surge, down) = [("1", "0"), ("25%", "0"), ("0", "2"), ("2", "1")][of.below(4) as usize];
+    let flexible = of.chance(0.4);
+    let in_place = !flexible && down != "0" && of.chance(0.3);
+    let policy = policy("web", machines, |draft| {
+        limits(draft, surge, down);
+        upgraded(draft);
+        if in_place {
+            draft.rollout.method = Method::Reimage;
+        }
+    });
+    let there = if flexible { There::flexible(machines) } else { There::uniform(machines) };
+    let lasts = Span::minutes(20 + of.below(40) as i64);
+    let seed_of_world = json!({
+        "tokenSeconds": 60 + of.below(1_200),
+        "settings": {"pageSize": 3 + of.below(10)},
+    });
+    let wire = dice.branch("wire");
+    let often = of.unit() * 0.3;
+    let trouble = Trouble::new(move |passing| {
+        let mut dice = wire.branch_number(passing.number);
+        if passing.after >= lasts || !dice.chance(often) {
+            return Mishap::None;
+        }
+        match dice.below(12) {
+            0 => Mishap::Rule(after_the_effect()),
+            1 => Mishap::Rule(json!({"cut": "before"})),
+            2 => Mishap::Rule(json!({"cut": "body"})),
+            3 | 4 => Mishap::Rule(too_often(1 + dice.below(40) as u32)),
+            5 => Mishap::Rule(somebody_elses_page()),
+            6 => Mishap::Rule(json!({"contentType": "application/octet-stream"})),
+            7 => Mishap::Rule(json!({"status": 502, "body": "bad gateway"})),
+            8 => Mishap::Rule(json!({"status": 200, "body": {"value": null}})),
+            9 => Mishap::Rule(json!({"status": 409, "code": "Conflict", "message": "busy"})),
+            10 if dice.chance(0.3) => Mishap::Hasty(json!({"slowMs": 15})),
+            _ => Mishap::Revoked,
+        }
+    });
+    let there = There { trouble, seed: seed_of_world, ..there };
+    let mut scenario = scenario(&policy, &there, seed);
+    let weather = ["calm", "mild", "throttle", "nocapacity", "doubt"];
+    scenario.faults = Faults::named(weather[of.below(5) as usize]).unwrap();
+    scenario.calm_after = lasts;
+    scenario.operator = true;
+    play(&scenario, &there)
+}
+
+#[test]
+fn storms_are_weathered() {
+    let (mut turns, mut failed, mut mishaps, mut calls) = (0, 0, 0, 0);
+    for seed in 0..STORMS {
+        let played = storm(seed);
+        let outcome = &played.outcome;
+        assert_eq!(outcome.breaches, [], "seed {seed}: {}", played.story(40));
+        assert!(outcome.is_settled(), "seed {seed}: {:?} {}", outcome.end, played.story(40));
+        turns += outcome.turns;
+        failed += outcome.failed;
+        mishaps += played.mishaps;
+        calls += played.calls();
+    }
+    println!(
+        "{STORMS} storms: {turns} turns, {failed} of them failed, {calls} calls, {mishaps} mishaps"
+    );
+    assert!(failed > 0 && mishaps > 10 * STORMS, "hardly a storm");
+}

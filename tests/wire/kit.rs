@@ -1,0 +1,407 @@
+//! A rehearsal whose cloud is at the other end of a wire: the adapter behind its manners, one client for tokens and calls,
+//! a listener on the loopback, the emulator, and the rehearsal's own world in it for as long as each exchange takes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use azure_core::credentials::Secret;
+use azure_core::http::request::Body;
+use azure_core::http::{AsyncRawResponse, HttpClient, Method, Request};
+use poolkeeper::adapters::azure::auth::{Settings as Auth, Tokens, Way};
+use poolkeeper::adapters::azure::cloud::Cloud;
+use poolkeeper::adapters::azure::{Azure, Net, Proxy};
+use poolkeeper::ambient::{Clock, Sleep};
+use poolkeeper::emulator::{Emulator, Listening, Rule, Seed, Tls};
+use poolkeeper::model::ids::{PoolName, ScaleSetId};
+use poolkeeper::model::policy::{Draft, Image, Policy};
+use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::time::{Span, Time};
+use poolkeeper::pace::{Paced, Pacer};
+use poolkeeper::sim::{Backstage, NotReady, Outcome, Road, START, Scenario, run_over};
+use poolkeeper::world::{self, Settings, World};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+pub const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
+
+/// The id of a version of the gallery's image, as ARM spells it.
+pub fn image(version: &str) -> String {
+    format!(
+        "{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.Compute/galleries/house/images/base/versions/{version}"
+    )
+}
+
+/// The same as the made-up cloud keeps it.
+pub fn reference(version: &str) -> String {
+    json!({ "id": image(version) }).to_string()
+}
+
+pub fn set_id(name: &str) -> ScaleSetId {
+    ScaleSetId::new(format!(
+        "{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/{name}"
+    ))
+}
+
+/// The defaults of a pool file but for the ramp, which only slows tests down.
+pub fn policy(name: &str, count: u32, how: impl FnOnce(&mut Draft)) -> Policy {
+    let mut draft = Draft { count, ..Draft::with_defaults(PoolName::new(name), set_id(name)) };
+    draft.rollout.ramp = None;
+    how(&mut draft);
+    Policy::build(draft).unwrap()
+}
+
+pub fn limits(draft: &mut Draft, surge: &str, unavailable: &str) {
+    draft.rollout.max_surge = Quantity::parse(surge).unwrap();
+    draft.rollout.max_unavailable = Quantity::parse(unavailable).unwrap();
+}
+
+/// The pool's file names the new image.
+pub fn upgraded(draft: &mut Draft) {
+    draft.model.image = Some(Image::Exact(image("2.0.0").into()));
+}
+
+/// What is at the other end of the wire.
+#[derive(Debug, Clone)]
+pub struct There {
+    pub machines: u32,
+    pub flexible: bool,
+    /// Further keys of the seed, and of its set.
+    pub seed: Value,
+    pub set: Value,
+    pub trouble: Trouble,
+}
+
+impl There {
+    pub fn uniform(machines: u32) -> Self {
+        let (seed, set) = (json!({}), json!({}));
+        Self { machines, flexible: false, seed, set, trouble: Trouble::default() }
+    }
+
+    pub fn flexible(machines: u32) -> Self {
+        Self { flexible: true, ..Self::uniform(machines) }
+    }
+
+    fn seed(&self, name: &str) -> Seed {
+        let mut set = json!({
+            "name": name, "capacity": self.machines, "flexible": self.flexible, "image": image("1.0.0"),
+        });
+        lay_over(&mut set, &self.set);
+        let mut seed = json!({
+            "scaleSets": [set], "strictTokens": true,
+            "identities": [{"clientId": "app", "secret": "right"}],
+        });
+        lay_over(&mut seed, &self.seed);
+        serde_json::from_value(seed).unwrap()
+    }
+}
+
+fn lay_over(to: &mut Value, from: &Value) {
+    for (key, value) in from.as_object().unwrap() {
+        to[key] = value.clone();
+    }
+}
+
+/// What goes wrong between the two ends, by the number of the request and what it asks.
+#[derive(Clone, Default)]
+pub struct Trouble(Option<Arc<Strikes>>);
+
+type Strikes = dyn Fn(&Passing<'_>) -> Mishap + Send + Sync;
+
+impl std::fmt::Debug for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Trouble")
+    }
+}
+
+impl Trouble {
+    pub fn new(strikes: impl Fn(&Passing<'_>) -> Mishap + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(strikes)))
+    }
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub struct Passing<'a> {
+    pub number: u64,
+    /// Since the start.
+    pub after: Span,
+    pub method: Method,
+    pub path: &'a str,
+    pub is_token: bool,
+}
+
+impl Passing<'_> {
+    pub fn writes(&self) -> bool {
+        self.method != Method::Get && !self.is_token
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub enum Mishap {
+    #[default]
+    None,
+    /// The emulator meets it with this rule.
+    Rule(Value),
+    /// The same, and the client has no patience left.
+    Hasty(Value),
+    /// All tokens are taken back first.
+    Revoked,
+    /// Other bytes leave than were meant to.
+    Garbled(fn(&mut Value)),
+}
+
+/// One client for all that leaves the process; each exchange has the world for itself.
+struct Carrier {
+    patient: Arc<dyn HttpClient>,
+    hasty: Arc<dyn HttpClient>,
+    emulator: Emulator,
+    stage: Backstage,
+    trouble: Trouble,
+    one_at_a_time: tokio::sync::Mutex<u64>,
+    heard: Arc<Heard>,
+}
+
+impl std::fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Carrier")
+    }
+}
+
+impl Carrier {
+    /// With the world at the other end.
+    async fn carry(
+        &self,
+        request: &Request,
+        mishap: Mishap,
+    ) -> azure_core::Result<AsyncRawResponse> {
+        let order =
+            |rule: Value| self.emulator.order(serde_json::from_value::<Rule>(rule).unwrap());
+        match mishap {
+            Mishap::None => {}
+            Mishap::Rule(rule) => order(rule),
+            Mishap::Hasty(rule) => {
+                order(rule);
+                return self.hasty.execute_request(request).await;
+            }
+            Mishap::Garbled(garble) => {
+                let Body::Bytes(body) = request.body() else { panic!("nothing to garble") };
+                let mut body: Value = serde_json::from_slice(body).unwrap();
+                garble(&mut body);
+                let mut other = request.clone();
+                other.set_body(body.to_string().into_bytes());
+                return self.patient.execute_request(&other).await;
+            }
+            Mishap::Revoked => {
+                let revoke = axum::http::Request::post("/_control/tokens");
+                let body = axum::body::Body::empty();
+                let revoke = revoke.header("host", "localhost").body(body).unwrap();
+                assert!(self.emulator.answer(revoke, false).await.status().is_success());
+            }
+        }
+        self.patient.execute_request(request).await
+    }
+}
+
+#[async_trait]
+impl HttpClient for Carrier {
+    async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
+        let mut number = self.one_at_a_time.lock().await;
+        *number += 1;
+        let path = request.url().path();
+        let passing = Passing {
+            number: *number,
+            after: self.stage.now().since(START),
+            method: request.method(),
+            path,
+            is_token: path.contains("/oauth2/"),
+        };
+        let mishap = self.trouble.0.as_ref().map_or(Mishap::None, |strikes| strikes(&passing));
+        if !matches!(mishap, Mishap::None) {
+            self.heard.mishaps.fetch_add(1, Relaxed);
+        }
+        self.heard.tokens.fetch_add(u64::from(passing.is_token), Relaxed);
+        self.stage.lend(passing.writes(), |world| drop(self.emulator.exchange(world)));
+        let answer = self.carry(request, mishap).await;
+        let done = answer.as_ref().is_ok_and(|answer| answer.status().is_success());
+        self.stage.take_back(self.emulator.exchange(nowhere()), done);
+        let turned_away = answer.as_ref().is_ok_and(|answer| u16::from(answer.status()) == 401);
+        if let (true, false, Body::Bytes(body)) =
+            (path.ends_with("/delete"), turned_away, request.body())
+        {
+            self.heard.deletes.lock().unwrap().push(serde_json::from_slice(body).unwrap());
+        }
+        answer
+    }
+}
+
+fn nowhere() -> World {
+    World::new(0, START.millis(), Settings::default())
+}
+
+/// The emulator is there before the stage whose time it goes by.
+#[derive(Debug, Clone, Default)]
+struct StageTime(Arc<OnceLock<Backstage>>);
+
+impl Clock for StageTime {
+    fn now(&self) -> Time {
+        self.0.get().map_or(START, Clock::now)
+    }
+}
+
+/// The road: everything on one thread, and no timer but those of the client.
+#[derive(Debug)]
+pub struct Wire {
+    runtime: Runtime,
+    paced: Paced<Azure, Backstage>,
+}
+
+impl Road for Wire {
+    type Cloud = Paced<Azure, Backstage>;
+
+    fn cloud(&self) -> &Self::Cloud {
+        &self.paced
+    }
+
+    fn go<F: Future>(&self, journey: F) -> Result<F::Output, NotReady> {
+        Ok(self.runtime.block_on(journey))
+    }
+}
+
+/// A listener that serves the emulator for as long as the runtime runs, and how to reach it.
+pub struct Ends {
+    pub runtime: Runtime,
+    pub cloud: Cloud,
+    pub net: Net,
+}
+
+pub fn ends(emulator: &Emulator) -> Ends {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let address = "127.0.0.1:0".parse().unwrap();
+    let tls = Tls::made().unwrap();
+    let ca = tls.authority.clone().unwrap().into_bytes();
+    let there = runtime.block_on(Listening::at(address, Some(tls))).unwrap();
+    let base = format!("https://localhost:{}", there.address().port());
+    runtime.spawn(there.serve(emulator.clone()));
+    let cloud = Cloud::custom(&base, &base, None).unwrap();
+    Ends { runtime, cloud, net: Net { proxy: Proxy::None, ca: Some(ca), ..Net::default() } }
+}
+
+pub fn tokens<C: Sleep + Send + Sync>(
+    cloud: &Cloud,
+    http: &Arc<dyn HttpClient>,
+    clock: C,
+) -> Arc<Tokens<C>> {
+    let settings = Auth {
+        way: Some(Way::ClientSecret),
+        tenant: Some("11111111-1111-1111-1111-111111111111".into()),
+        client: Some("app".into()),
+        secret: Some(Secret::new("right")),
+        ..Auth::new(cloud.clone())
+    };
+    Arc::new(Tokens::new(settings, Arc::clone(http), clock))
+}
+
+fn wire(emulator: &Emulator, stage: &Backstage, trouble: Trouble, heard: &Arc<Heard>) -> Wire {
+    let Ends { runtime, cloud, net } = ends(emulator);
+    let hasty = Net { answer_within: Duration::from_millis(40), ..net.clone() };
+    let carrier = Carrier {
+        patient: net.http().unwrap(),
+        hasty: hasty.http().unwrap(),
+        emulator: emulator.clone(),
+        stage: stage.clone(),
+        trouble,
+        one_at_a_time: tokio::sync::Mutex::new(0),
+        heard: Arc::clone(heard),
+    };
+    let http: Arc<dyn HttpClient> = Arc::new(carrier);
+    let tokens = tokens(&cloud, &http, stage.clone());
+    let pacer = Arc::new(Pacer::new(stage.clone()));
+    let learn: Arc<Pacer<Backstage>> = Arc::clone(&pacer);
+    let azure = Azure::new(cloud, http, tokens, learn, Arc::new(stage.clone()));
+    Wire { runtime, paced: Paced::new(azure, pacer) }
+}
+
+/// What went over the wire.
+#[derive(Default)]
+struct Heard {
+    mishaps: AtomicU64,
+    tokens: AtomicU64,
+    /// Bodies of batch deletes.
+    deletes: Mutex<Vec<Value>>,
+}
+
+/// What a rehearsal over the wire came to.
+pub struct Played {
+    pub outcome: Outcome,
+    /// Requests to ARM as the other end counts them, by method and kind; those for tokens are not among them.
+    pub requests: BTreeMap<String, u64>,
+    pub throttled: u64,
+    pub mishaps: u64,
+    /// Tokens asked for.
+    pub tokens: u64,
+    /// The emulator's own account of itself.
+    pub state: Value,
+    deletes: Vec<Value>,
+}
+
+impl Played {
+    /// Instance ids that were sent in more than one delete.
+    pub fn deleted_twice(&self) -> Vec<String> {
+        let ids = self.deletes.iter().flat_map(|body| body["instanceIds"].as_array().unwrap());
+        let mut ids: Vec<String> = ids.map(|id| id.as_str().unwrap().to_owned()).collect();
+        ids.sort_unstable();
+        let twice = ids.windows(2).filter(|pair| pair[0] == pair[1]);
+        twice.map(|pair| pair[0].clone()).collect()
+    }
+
+    /// Its end, for a test that failed.
+    pub fn story(&self, lines: usize) -> String {
+        let all = &self.outcome.story;
+        let last = all[all.len().saturating_sub(lines)..].join("\n");
+        let why = self.outcome.last_failure.as_deref().unwrap_or("none");
+        format!("{last}\n{} turns failed, the last: {why}", self.outcome.failed)
+    }
+
+    pub fn calls(&self) -> u64 {
+        self.requests.values().sum()
+    }
+
+    pub fn asked(&self, of: impl Fn(&str) -> bool) -> u64 {
+        self.requests.iter().filter(|(kind, _)| of(kind)).map(|(_, n)| n).sum()
+    }
+}
+
+/// What is rehearsed: a calm world, as the emulator has it, with the scenario's own trouble.
+pub fn scenario(policy: &Policy, there: &There, seed: u64) -> Scenario {
+    let set = world::SetSpec::new(policy.name.as_str(), there.machines, &reference("1.0.0"));
+    Scenario::plain(policy.clone(), seed, set)
+}
+
+pub fn play(scenario: &Scenario, there: &There) -> Played {
+    let clock = StageTime::default();
+    let mut seed = there.seed(scenario.policy.name.as_str());
+    seed.seed = scenario.seed;
+    let emulator = Emulator::new(&seed, 1.0, Arc::new(clock.clone())).unwrap();
+    let heard = Arc::new(Heard::default());
+    let world = emulator.exchange(nowhere());
+    let set = world.sets().next().unwrap().0;
+    let ends = OnceLock::new();
+    let outcome = run_over(scenario, world, set, |stage| {
+        let wire = wire(&emulator, &stage, there.trouble.clone(), &heard);
+        ends.set(stage.clone()).unwrap();
+        clock.0.set(stage).unwrap();
+        wire
+    });
+    // The world goes back once more, so that the emulator can tell what it answered.
+    let stage = ends.into_inner().unwrap();
+    stage.lend(false, |world| drop(emulator.exchange(world)));
+    let state = emulator.state();
+    let requests = serde_json::from_value(state["requests"].clone()).unwrap();
+    let throttled = emulator.with_world(|world| world.calls().values().map(|c| c.throttled).sum());
+    let deletes = std::mem::take(&mut *heard.deletes.lock().unwrap());
+    let (mishaps, tokens) = (heard.mishaps.load(Relaxed), heard.tokens.load(Relaxed));
+    Played { outcome, requests, throttled, mishaps, tokens, state, deletes }
+}

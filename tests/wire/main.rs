@@ -1,0 +1,16 @@
+//! The loop through the wire: turns, journal, planner and judge as in production, the adapter and its manners, HTTP on the
+//! loopback, the emulator and its world, in that world's own time. The laws are judged by the plans and by what truly
+//! happened, as in rehearsals.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
+mod calls;
+mod calm;
+mod faults;
+mod kit;
+mod many;

@@ -1,0 +1,351 @@
+//! A hundred pools of one subscription, all in the middle of an upgrade at once, with one pacer between them and the cloud.
+//!
+//! Time is made up and shared: whoever waits for time sleeps in one list, and time moves to the next of them when nobody
+//! has anything else to do and nothing is on its way.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use async_trait::async_trait;
+use azure_core::http::{AsyncRawResponse, HttpClient, Request};
+use poolkeeper::act::{Answer, ChangeCluster, Drain, Draining, Order};
+use poolkeeper::adapters::azure::Azure;
+use poolkeeper::adapters::azure::throttle::{Asked, Class, Learn, Leave};
+use poolkeeper::ambient::{Clock, Sleep};
+use poolkeeper::emulator::Emulator;
+use poolkeeper::memory::{Lease, MemoryStore, Store};
+use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::plan::{Facts, RolloutPhase};
+use poolkeeper::model::policy::Policy;
+use poolkeeper::model::time::{Span, Time};
+use poolkeeper::observe::ReadFacts;
+use poolkeeper::pace::{NotNow, Paced, Pacer, READ_PATIENCE};
+use poolkeeper::reconcile::{Decisions, PoolTurn, World};
+use poolkeeper::sim::START;
+use serde_json::{Value, json};
+use tokio::task::LocalSet;
+
+use crate::kit::{self, limits, policy, upgraded};
+
+const POOLS: usize = 100;
+const MACHINES: u32 = 4;
+
+/// Every rollout is over by then.
+const LASTS: Span = Span::minutes(60);
+
+/// What an answer takes on its way.
+const LATENCY: Span = Span::from_millis(120);
+
+/// A write is withdrawn when its read is older than this.
+const FRESH: Span = Span::seconds(60);
+
+#[derive(Debug, Default)]
+struct Kernel {
+    now: AtomicI64,
+    on_the_way: AtomicU64,
+    sleepers: Mutex<BTreeMap<(Time, u64), Waker>>,
+    last: AtomicU64,
+}
+
+#[derive(Debug, Clone)]
+struct Hours(Arc<Kernel>);
+
+struct Nap<'a> {
+    kernel: &'a Kernel,
+    key: (Time, u64),
+}
+
+impl Drop for Nap<'_> {
+    fn drop(&mut self) {
+        self.kernel.sleepers.lock().unwrap().remove(&self.key);
+    }
+}
+
+impl Clock for Hours {
+    fn now(&self) -> Time {
+        Time::from_millis(self.0.now.load(Relaxed))
+    }
+}
+
+impl Sleep for Hours {
+    async fn sleep_until(&self, at: Time) {
+        let key = (at, self.0.last.fetch_add(1, Relaxed));
+        let nap = Nap { kernel: &self.0, key };
+        poll_fn(|context| {
+            if self.now() >= at {
+                return Poll::Ready(());
+            }
+            nap.kernel.sleepers.lock().unwrap().insert(key, context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Hours {
+    /// Time moves on until the pools are done.
+    async fn run(&self, done: impl Fn() -> bool) {
+        let mut quiet = 0;
+        while !done() {
+            tokio::task::yield_now().await;
+            quiet = if self.0.on_the_way.load(Relaxed) > 0 { 0 } else { quiet + 1 };
+            // Whoever was woken is let go first, and whoever that wakes.
+            if quiet < 8 {
+                continue;
+            }
+            let woken: Vec<Waker> = {
+                let sleepers = self.0.sleepers.lock().unwrap();
+                let Some(((next, _), _)) = sleepers.first_key_value() else { continue };
+                self.0.now.store(next.millis().max(self.now().millis()), Relaxed);
+                let due = sleepers.iter().take_while(|((at, _), _)| at <= next);
+                due.map(|(_, waker)| waker.clone()).collect()
+            };
+            woken.into_iter().for_each(Waker::wake);
+            quiet = 0;
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Carrier {
+    http: Arc<dyn HttpClient>,
+    hours: Hours,
+}
+
+#[async_trait]
+impl HttpClient for Carrier {
+    async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
+        self.hours.0.on_the_way.fetch_add(1, Relaxed);
+        let answer = self.http.execute_request(request).await;
+        self.hours.0.on_the_way.fetch_sub(1, Relaxed);
+        self.hours.sleep_until(self.hours.now().plus(LATENCY)).await;
+        answer
+    }
+}
+
+/// The pacer, with a note of who waited longest.
+#[derive(Debug)]
+struct Timed {
+    pacer: Arc<Pacer<Hours>>,
+    longest: Mutex<BTreeMap<&'static str, Span>>,
+    told_later: AtomicU64,
+}
+
+#[async_trait]
+impl Learn for Timed {
+    async fn admit<'a>(&'a self, asked: &Asked<'_>) -> Result<Leave<'a>, NotNow> {
+        let began = self.pacer.clock().now();
+        let leave = self.pacer.admit(asked).await;
+        let waited = self.pacer.clock().now().since(began);
+        let kind = match asked.class {
+            class if class.is_write() => "writes",
+            Class::Poll => "polls",
+            _ => "reads",
+        };
+        let mut longest = self.longest.lock().unwrap();
+        let known = longest.entry(kind).or_insert(Span::ZERO);
+        *known = waited.max(*known);
+        self.told_later.fetch_add(u64::from(leave.is_err()), Relaxed);
+        leave
+    }
+}
+
+/// No facts, and no nodes.
+#[derive(Debug)]
+struct Nobody;
+
+impl ReadFacts for Nobody {
+    async fn facts(&self, _pool: &PoolName) -> Facts {
+        Facts { gates: Vec::new(), quota: None, drains: Vec::new(), follow: None }
+    }
+}
+
+impl ChangeCluster for Nobody {
+    async fn drain(&self, _order: &Order<'_>, _machine: Draining<'_>) -> Answer {
+        Answer::Done
+    }
+
+    async fn drain_state(&self, _machine: Draining<'_>) -> Drain {
+        Drain::Done
+    }
+
+    async fn release(&self, _machine: Draining<'_>) -> Answer {
+        Answer::Done
+    }
+}
+
+struct House {
+    cloud: Arc<Paced<Azure, Hours>>,
+    store: MemoryStore,
+    decide: Decisions,
+    nobody: Nobody,
+    hours: Hours,
+}
+
+impl World for House {
+    type Read = Paced<Azure, Hours>;
+    type Facts = Nobody;
+    type Cloud = Paced<Azure, Hours>;
+    type Cluster = Nobody;
+    type Store = MemoryStore;
+    type Decide = Decisions;
+    type Clock = Hours;
+
+    fn read(&self) -> &Self::Read {
+        &self.cloud
+    }
+
+    fn facts(&self) -> &Nobody {
+        &self.nobody
+    }
+
+    fn cloud(&self) -> &Self::Cloud {
+        &self.cloud
+    }
+
+    fn cluster(&self) -> &Nobody {
+        &self.nobody
+    }
+
+    fn store(&self) -> &MemoryStore {
+        &self.store
+    }
+
+    fn decide(&self) -> &Decisions {
+        &self.decide
+    }
+
+    fn clock(&self) -> &Hours {
+        &self.hours
+    }
+}
+
+/// What one pool saw of it.
+#[derive(Debug, Default)]
+struct Seen {
+    turns: u32,
+    /// Turns that were told to come again.
+    later: u32,
+    /// The longest from when a turn was due to when one had looked.
+    longest: Span,
+    succeeded: Option<Time>,
+    broken: Vec<String>,
+}
+
+async fn keep(house: House, policy: Policy, seed: u64) -> Seen {
+    let mut turn = PoolTurn::new(policy.name.clone(), seed);
+    let (mut seen, hours) = (Seen::default(), house.hours.clone());
+    let until = START.plus(LASTS);
+    // As processes start: all pools at once.
+    let mut due = hours.now();
+    while hours.now() < until && seen.succeeded.is_none() {
+        let now = hours.now();
+        let lease: Lease = house.store.acquire("one", now, Span::minutes(2)).await.unwrap();
+        let next = match turn.turn(&house, &policy, &lease).await {
+            Ok(report) => {
+                seen.turns += 1;
+                seen.longest = seen.longest.max(hours.now().since(due));
+                seen.broken.extend(report.notes.iter().map(|note| note.say.to_string()));
+                let phase = report.planned.as_ref().map(|planned| planned.report.rollout.phase);
+                seen.succeeded = (phase == Some(RolloutPhase::Succeeded)).then_some(report.at);
+                due = report.again;
+                due
+            }
+            Err(why) => {
+                seen.later += 1;
+                why.retry_at().unwrap_or(hours.now().plus(Span::seconds(5)))
+            }
+        };
+        hours.sleep_until(next).await;
+    }
+    seen
+}
+
+struct Played {
+    seen: Vec<Seen>,
+    longest: BTreeMap<&'static str, Span>,
+    told_later: u64,
+    requests: Value,
+    throttled: u64,
+}
+
+fn play() -> Played {
+    let hours =
+        Hours(Arc::new(Kernel { now: AtomicI64::new(START.millis()), ..Kernel::default() }));
+    let name = |n: usize| format!("pool-{n:03}");
+    let set = |n| json!({"name": name(n), "capacity": MACHINES, "image": kit::image("1.0.0")});
+    let sets: Vec<Value> = (0..POOLS).map(set).collect();
+    let seed = json!({"scaleSets": sets});
+    let seed = serde_json::from_value(seed).unwrap();
+    let emulator = Emulator::new(&seed, 1.0, Arc::new(hours.clone())).unwrap();
+    let ends = kit::ends(&emulator);
+    let carrier = Carrier { http: ends.net.http().unwrap(), hours: hours.clone() };
+    let http: Arc<dyn HttpClient> = Arc::new(carrier);
+    let tokens = kit::tokens(&ends.cloud, &http, hours.clone());
+    let pacer = Arc::new(Pacer::new(hours.clone()));
+    let (longest, told_later) = (Mutex::default(), AtomicU64::new(0));
+    let timed = Arc::new(Timed { pacer: Arc::clone(&pacer), longest, told_later });
+    let learn: Arc<dyn Learn> = Arc::<Timed>::clone(&timed);
+    let azure = Azure::new(ends.cloud, http, tokens, learn, Arc::new(hours.clone()));
+    let cloud = Arc::new(Paced::new(azure, pacer));
+    let local = LocalSet::new();
+    let pools: Vec<_> = (0..POOLS)
+        .map(|n| {
+            let house = House {
+                cloud: Arc::clone(&cloud),
+                store: MemoryStore::default(),
+                decide: Decisions::PRODUCTION,
+                nobody: Nobody,
+                hours: hours.clone(),
+            };
+            let policy = policy(&name(n), MACHINES, |draft| {
+                limits(draft, "2", "0");
+                upgraded(draft);
+            });
+            local.spawn_local(keep(house, policy, n as u64))
+        })
+        .collect();
+    let running = || pools.iter().any(|pool| !pool.is_finished());
+    ends.runtime.block_on(local.run_until(hours.run(|| !running())));
+    let finish = async {
+        let mut all = Vec::new();
+        for pool in pools {
+            all.push(pool.await.unwrap());
+        }
+        all
+    };
+    let seen = ends.runtime.block_on(local.run_until(finish));
+    let throttled = emulator.with_world(|world| world.calls().values().map(|c| c.throttled).sum());
+    let longest = timed.longest.lock().unwrap().clone();
+    let told_later = timed.told_later.load(Relaxed);
+    Played { seen, longest, told_later, requests: emulator.state()["requests"].clone(), throttled }
+}
+
+#[test]
+fn a_hundred_pools_share_a_subscription() {
+    let played = play();
+    let turns: u32 = played.seen.iter().map(|seen| seen.turns).sum();
+    let later: u32 = played.seen.iter().map(|seen| seen.later).sum();
+    let waited = played.seen.iter().map(|seen| seen.longest).max().unwrap();
+    let last = played.seen.iter().filter_map(|seen| seen.succeeded).max();
+    println!(
+        "{POOLS} pools: {turns} turns, {later} told to come again ({} calls), the longest from due to looked {waited}; \
+         the longest waits for a call {:?}; the last rollout ended after {}; {}",
+        played.told_later,
+        played.longest,
+        last.unwrap().since(START),
+        played.requests,
+    );
+    assert_eq!(played.throttled, 0, "the subscription's buckets were met");
+    for (n, seen) in played.seen.iter().enumerate() {
+        assert_eq!(seen.broken, [] as [String; 0], "pool {n}");
+        assert!(seen.succeeded.is_some(), "pool {n} did not end: {seen:?}");
+    }
+    for (kind, waited) in &played.longest {
+        let bound = if *kind == "writes" { FRESH } else { READ_PATIENCE };
+        assert!(*waited <= bound, "{kind} waited {waited}");
+    }
+}
