@@ -1,6 +1,7 @@
 //! How long a page of machines takes to read, and how much memory beyond its bytes, against reading it as plain JSON.
 //!
-//! Ratios are taken within one run, since machines differ and are noisy: `cargo bench --bench parse`.
+//! Ratios are taken within one run, since machines differ and are noisy: `cargo bench --bench parse`. With
+//! `POOLKEEPER_PAGE=file` the page is written there, for readers made by others: `integration/azure-sdk/parse` does so.
 
 #![allow(clippy::unwrap_used, reason = "a bench that meets what cannot be stops")]
 #![allow(clippy::disallowed_methods, reason = "a bench measures time")]
@@ -93,6 +94,9 @@ fn peak(work: impl FnOnce() -> usize) -> usize {
 
 fn parse(criterion: &mut Criterion) {
     let bytes = page();
+    if let Some(file) = std::env::var_os("POOLKEEPER_PAGE") {
+        std::fs::write(file, &bytes).unwrap();
+    }
     let (own_time, plain_time) = (median(|| own(&bytes)), median(|| plain(&bytes)));
     let (own_heap, plain_heap) = (peak(|| own(&bytes)), peak(|| plain(&bytes)));
     let ratio = |a: f64, b: f64| a / b;
