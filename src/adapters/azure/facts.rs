@@ -133,7 +133,7 @@ impl Azure {
 
     async fn autoscaled(&self, path: &SetPath) -> Autoscaled {
         let key = path.subscription.to_ascii_lowercase();
-        let read = self.read_autoscaled(path, &key);
+        let read = Box::pin(self.read_autoscaled(path, &key));
         self.autoscale.or_read(&key, || self.now(), read).await
     }
 
@@ -181,7 +181,7 @@ impl Azure {
     async fn sizes(&self, subscription: &str, location: &str) -> Sizes {
         let key = region_key(subscription, location);
         let read = async { self.or_unknown(self.read_sizes(subscription, location).await) };
-        self.sizes.or_read(&key, || self.now(), read).await
+        self.sizes.or_read(&key, || self.now(), Box::pin(read)).await
     }
 
     async fn read_sizes(
@@ -210,7 +210,7 @@ impl Azure {
     async fn usages(&self, subscription: &str, location: &str) -> Left {
         let key = region_key(subscription, location);
         let read = async { self.or_unknown(self.read_usages(subscription, location).await) };
-        self.usages.or_read(&key, || self.now(), read).await
+        self.usages.or_read(&key, || self.now(), Box::pin(read)).await
     }
 
     async fn read_usages(
@@ -243,7 +243,7 @@ impl Azure {
                 Err(why) => (None, self.failed_for(&why)),
             }
         };
-        self.versions.or_read(&key, || self.now(), read).await
+        self.versions.or_read(&key, || self.now(), Box::pin(read)).await
     }
 
     /// A version that is being changed, as when it is sent to one more region, was whole before: it stays the newest if it
