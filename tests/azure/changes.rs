@@ -144,8 +144,6 @@ async fn each_action_has_its_own_door() {
     revision(&kit).await;
     let (sheet, one) = (Sheet::new(), [target("1")]);
     let order = sheet.order();
-    let _ = kit.azure.reimage(&order, &one, &Revision::new("r")).await;
-    assert!(last(&kit).is("POST", &format!("{SET}/manualupgrade?")));
     let _ = kit.azure.restore(&order, &one).await;
     assert!(last(&kit).is("POST", &format!("{SET}/start?")));
     let _ = kit.azure.deallocate(&order, &one).await;

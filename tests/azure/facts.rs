@@ -1,10 +1,16 @@
 //! Quota and followed images: what ARM lists, what is made of it, and how seldom it is asked.
 
-use poolkeeper::model::plan::Quota;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::plan::{Facts, Quota};
+use poolkeeper::model::policy::{Draft, Image, Policy};
 use poolkeeper::model::time::Span;
+use poolkeeper::observe::ReadFacts;
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, kit, set_id, usual};
+use crate::kit::{Kit, kit, set, set_id, usual};
 use crate::server::{Heard, Says};
 
 const IMAGE: &str =
@@ -131,4 +137,138 @@ async fn only_gallery_images_are_followed() {
         assert_eq!(kit.azure.followed(strange, &set_id()).await, None, "{strange}");
     }
     assert_eq!(kit.server.heard().len(), before);
+}
+
+fn pool(name: &str, follow: Option<&str>) -> (PoolName, Policy) {
+    let name = PoolName::new(name);
+    let mut draft = Draft::with_defaults(name.clone(), set_id());
+    draft.model.image = follow.map(|image| Image::Follow(image.into()));
+    (name, Policy::build(draft).unwrap())
+}
+
+#[tokio::test]
+async fn a_pool_has_the_facts_of_what_its_policy_names() {
+    let kit = seen(supply).await;
+    let (web, policy) = pool("web", Some(IMAGE));
+    assert_eq!(kit.azure.facts(&web).await, Facts::default(), "nobody told what it is about");
+    kit.azure.watch(&web, &policy);
+    let facts = kit.azure.facts(&web).await;
+    assert_eq!(facts.quota.map(|quota| quota.cores_left), Some(10));
+    assert_eq!(&*facts.follow.unwrap().image, format!("{IMAGE}/versions/1.10.0"));
+    let (plain, policy) = pool("plain", None);
+    kit.azure.watch(&plain, &policy);
+    let facts = kit.azure.facts(&plain).await;
+    assert!(facts.quota.is_some() && facts.follow.is_none());
+    kit.azure.forget(&web);
+    assert_eq!(kit.azure.facts(&web).await, Facts::default());
+}
+
+#[tokio::test]
+async fn a_hundred_pools_that_ask_at_once_make_one_call_each_kind() {
+    let kit = seen(supply).await;
+    let names: Vec<PoolName> = (0..100)
+        .map(|n| {
+            let (name, policy) = pool(&format!("pool-{n}"), Some(IMAGE));
+            kit.azure.watch(&name, &policy);
+            name
+        })
+        .collect();
+    let azure = Arc::new(kit.azure);
+    let asked: Vec<_> = names
+        .into_iter()
+        .map(|name| {
+            let azure = Arc::clone(&azure);
+            tokio::spawn(async move { azure.facts(&name).await })
+        })
+        .collect();
+    for facts in asked {
+        let facts = facts.await.unwrap();
+        assert!(facts.quota.is_some() && facts.follow.is_some());
+    }
+    for part in ["/skus", "/usages", "/versions"] {
+        assert_eq!(kit.server.count("GET", part), 1, "{part}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_had_is_not_asked_for_every_turn() {
+    let kit = seen(|heard| match () {
+        () if heard.target.contains("/skus") => Says::fault(403, "AuthorizationFailed", "no"),
+        () if heard.target.contains("/versions") => {
+            Says::fault(429, "SubscriptionRequestsThrottled", "m").with("Retry-After", "300")
+        }
+        () => supply(heard),
+    })
+    .await;
+    let (web, policy) = pool("web", Some(IMAGE));
+    kit.azure.watch(&web, &policy);
+    let counts = || ["/skus", "/versions"].map(|part| kit.server.count("GET", part));
+    for _ in 0..20 {
+        assert_eq!(kit.azure.facts(&web).await, Facts::default());
+    }
+    assert_eq!(counts(), [1, 1]);
+    kit.hand.turn(Span::seconds(61));
+    kit.azure.facts(&web).await;
+    assert_eq!(counts(), [2, 1], "not before it was told");
+    kit.hand.turn(Span::seconds(241));
+    kit.azure.facts(&web).await;
+    assert_eq!(counts(), [3, 2]);
+}
+
+#[tokio::test]
+async fn spare_capacity_has_a_quota_of_its_own_and_a_closed_size_none() {
+    let spot = |heard: &Heard| match () {
+        () if heard.target.contains("userData") => {
+            let mut set = set();
+            set["properties"]["virtualMachineProfile"]["priority"] = json!("Spot");
+            Says::json(&set)
+        }
+        () if heard.target.contains("/usages") => Says::json(&json!({"value": [
+            usage("cores", 100, 100), usage("standardDSv3Family", 50, 50), usage("lowPriorityCores", 4, 30)]})),
+        () => supply(heard),
+    };
+    let quota = seen(spot).await.azure.quota(&set_id()).await.unwrap();
+    assert_eq!((&*quota.family, quota.cores_left, quota.cores_each), ("lowPriorityCores", 26, 2));
+    for (reason, left) in [("QuotaId", 0), ("NotAvailableForSubscription", 10)] {
+        let kit = seen(move |heard| match heard.target.contains("/skus") {
+            true => {
+                let mut closed = size("Standard_D2s_v3", "2");
+                closed["restrictions"] =
+                    json!([{"type": "Location", "values": ["westeurope"], "reasonCode": reason}]);
+                Says::json(&json!({"value": [closed]}))
+            }
+            false => supply(heard),
+        });
+        assert_eq!(kit.await.azure.quota(&set_id()).await.unwrap().cores_left, left, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_is_being_changed_never_leads_back_to_an_older_one() {
+    let changing = Arc::new(AtomicBool::new(false));
+    let seen_by = Arc::clone(&changing);
+    let versions = move |heard: &Heard| match heard.target.contains("/versions") {
+        true => {
+            let changing = seen_by.load(Ordering::SeqCst);
+            let state = if changing { "Updating" } else { "Succeeded" };
+            Says::json(&json!({"value": [version("1.0.0", "westeurope", "Succeeded", false),
+                version("2.0.0", "westeurope", state, false),
+                version("3.0.0", "westeurope", "Failed", false)]}))
+        }
+        false => supply(heard),
+    };
+    let kit = seen(versions.clone()).await;
+    let stands = async |kit: &Kit| {
+        let follow = kit.azure.followed(IMAGE, &set_id()).await;
+        follow.map(|follow| follow.image.rsplit_once('/').unwrap().1.to_owned())
+    };
+    assert_eq!(stands(&kit).await.as_deref(), Some("2.0.0"));
+    changing.store(true, Ordering::SeqCst);
+    kit.hand.turn(Span::minutes(6));
+    assert_eq!(stands(&kit).await.as_deref(), Some("2.0.0"), "it was whole, and is sent on");
+    let fresh = seen(versions).await;
+    assert_eq!(stands(&fresh).await, None, "nobody knows, so nothing older is taken for it");
+    changing.store(false, Ordering::SeqCst);
+    fresh.hand.turn(Span::minutes(6));
+    assert_eq!(stands(&fresh).await.as_deref(), Some("2.0.0"));
 }

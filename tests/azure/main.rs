@@ -11,9 +11,14 @@ mod changes;
 mod emulated;
 mod examples;
 mod facts;
+#[path = "../support/golden.rs"]
+mod golden;
+mod in_place;
 mod kit;
 mod leaks;
 mod looks;
+mod proxies;
 mod random;
 mod roads;
+mod sent;
 mod server;

@@ -184,3 +184,45 @@ async fn what_is_told_of_throttling_reaches_whoever_paces() {
     assert_eq!(names, [("A", 5), ("B", 7), ("C", 9), ("subscription-writes", 199)]);
     assert!(told[1].2.refused && told[1].2.retry_after == Some(Span::seconds(3)));
 }
+
+#[tokio::test]
+async fn not_every_429_is_about_the_rate() {
+    let busy = Says::fault(429, "RetryableErrorDueToAnotherOperation", "… is updating resource …");
+    let quota =
+        Says::fault(429, "OperationNotAllowed", "… exceeding approved Total Regional Cores quota.");
+    let words =
+        Says::fault(429, "SubscriptionRequestsThrottled", "Please try again after '6' seconds.");
+    let inner = json!({"error": {"code": "OperationNotAllowed", "message": "m",
+        "details": [{"code": "TooManyRequests", "target": "HighCostGet", "message": "m"}]}});
+    let date = Says::status(429, "")
+        .with("Date", "Sun, 01 Mar 2026 11:59:00 GMT")
+        .with("Retry-After", "Sun, 01 Mar 2026 11:59:40 GMT");
+    for (says, refusal, closes, wait) in [
+        (busy, Refusal::Conflict, false, None),
+        (quota, Refusal::Quota, false, None),
+        (words, Refusal::Throttled, true, Some(6)),
+        (Says::status(409, &inner.to_string()), Refusal::Throttled, true, None),
+        (date, Refusal::Throttled, true, Some(40)),
+        (Says::status(429, "<html>"), Refusal::Throttled, true, None),
+    ] {
+        let shown = format!("{says:?}");
+        let kit = kit(move |_| says.clone()).await;
+        let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
+        assert!(matches!(answer, Answer::Refused(no) if no.refusal == refusal), "{shown}");
+        let told = kit.ledger.told.lock().unwrap();
+        let (_, _, hint) = &told[0];
+        assert_eq!((hint.refused, hint.retry_after), (closes, wait.map(Span::seconds)), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn what_did_not_leave_by_its_time_never_leaves() {
+    let kit = kit(|_| Says::Stall("{".into())).await;
+    kit.hand.turn(Span::from_millis(59_800));
+    let (sheet, one) = (Sheet::new(), [target("1")]);
+    let order = sheet.order();
+    let sent = kit.azure.delete(&order, &one, false);
+    let answer = tokio::time::timeout(Duration::from_secs(4), sent).await;
+    assert_eq!(answer, Ok(Answer::Lost), "it was heard, so it may have happened");
+    assert_eq!(kit.server.heard().len(), 1);
+}

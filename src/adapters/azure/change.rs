@@ -1,4 +1,5 @@
-//! Changes of a scale set: one request an order. Nothing is repeated: what a "no" asks for is planned again.
+//! Changes of a scale set: one request an order. Nothing is repeated: what a "no" asks for is planned again. Only for
+//! VMs of a Flexible set some actions have no batch; there each VM is asked, one after the other.
 //!
 //! A batch that is refused for one stale id is not sent again without it from here: that would be a choice. Its entry
 //! ends refused, and the next turn plans from a new listing, which lacks that id.
@@ -8,9 +9,11 @@ use url::Url;
 
 use super::Azure;
 use super::http::{Ask, Unheard, Verb};
+use super::known::Known;
 use super::members::members;
 use super::operation::{self, Address};
 use super::path::{self, SetPath};
+use super::print::Step;
 use super::refusal;
 use super::throttle::{Asked, Class};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
@@ -30,6 +33,21 @@ struct Write<'a> {
     machines: u32,
 }
 
+/// An action on some machines of a set.
+struct Batch<'a> {
+    class: Class,
+    action: &'a str,
+    query: Option<(&'a str, &'a str)>,
+    /// What the body says besides the ids.
+    more: Map<String, Value>,
+}
+
+impl<'a> Batch<'a> {
+    fn plain(class: Class, action: &'a str) -> Self {
+        Self { class, action, query: None, more: Map::new() }
+    }
+}
+
 impl ChangeCloud for Azure {
     async fn raise(&self, order: &Order<'_>, from: u32, to: u32, expect: &Expect) -> Answer {
         let Ok(path) = SetPath::parse(order.set) else {
@@ -45,8 +63,8 @@ impl ChangeCloud for Azure {
 
     async fn delete(&self, order: &Order<'_>, targets: &[Target], force: bool) -> Answer {
         let query = force.then_some(("forceDeletion", "true"));
-        let answer = self.batch(order, Class::DeleteMachines, "delete", query, targets).await;
-        match answer {
+        let batch = Batch { query, ..Batch::plain(Class::DeleteMachines, "delete") };
+        match self.batch(order, batch, targets).await {
             // A set or group that the front door does not know is no word about these machines.
             Answer::Refused(no) if no.refusal == Refusal::Gone && is_of_the_set(&no) => {
                 Answer::Refused(Refused { refusal: Refusal::Conflict, ..no })
@@ -55,8 +73,25 @@ impl ChangeCloud for Azure {
         }
     }
 
+    /// An upgrade where one of them needs it: to those that are on the model it does nothing. Where all are on it, or
+    /// lack what an upgrade does not bring, a new disk.
     async fn reimage(&self, order: &Order<'_>, targets: &[Target], _to: &Revision) -> Answer {
-        self.batch(order, Class::Actions, "manualupgrade", None, targets).await
+        let known = self.shelf.of(order.set);
+        let new_disk = known.filter(|known| {
+            let step =
+                |target: &Target| known.row(&target.id).map_or(Step::Upgrade, |row| row.step);
+            targets.iter().all(|target| step(target) != Step::Upgrade)
+        });
+        let Some(known) = new_disk else {
+            let upgrade = Batch::plain(Class::Actions, "manualupgrade");
+            return self.batch(order, upgrade, targets).await;
+        };
+        let asked = self.arm.clock.now();
+        let answer = self.make_anew(order, &known, targets).await;
+        if !matches!(answer, Answer::Refused(_) | Answer::NotSent) {
+            self.shelf.ask_anew(order.set, targets, asked);
+        }
+        answer
     }
 
     async fn update_model(
@@ -78,7 +113,7 @@ impl ChangeCloud for Azure {
     }
 
     async fn restore(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
-        self.batch(order, Class::Actions, "start", None, targets).await
+        self.power(order, "start", targets).await
     }
 
     async fn poll(&self, set: &ScaleSetId, operation: &Operation) -> Poll {
@@ -102,7 +137,40 @@ impl ChangeCloud for Azure {
 impl Azure {
     /// Give machines back and keep their disks, so that `restore` can start them again.
     pub async fn deallocate(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
-        self.batch(order, Class::Actions, "deallocate", None, targets).await
+        self.power(order, "deallocate", targets).await
+    }
+
+    async fn power(&self, order: &Order<'_>, action: &str, targets: &[Target]) -> Answer {
+        let kind = self.shelf.of(order.set).map(|known| known.orchestration);
+        match kind {
+            Some(Orchestration::Flexible) => self.each(order, action, targets, &json!({})).await,
+            _ => self.batch(order, Batch::plain(Class::Actions, action), targets).await,
+        }
+    }
+
+    /// A new disk. Without a version ARM takes the one that is there.
+    async fn make_anew(&self, order: &Order<'_>, known: &Known, targets: &[Target]) -> Answer {
+        let mut more = Map::new();
+        let swaps = |target: &Target| known.row(&target.id).is_some_and(|r| r.step == Step::Swap);
+        if let Some(version) = known.model.version().filter(|_| targets.iter().any(swaps)) {
+            more.insert("exactVersion".into(), version.into());
+        }
+        match known.orchestration {
+            Orchestration::Uniform => {
+                if known.ephemeral {
+                    more.insert("forceUpdateOSDiskForEphemeral".into(), true.into());
+                }
+                let batch = Batch { more, ..Batch::plain(Class::Actions, "reimage") };
+                self.batch(order, batch, targets).await
+            }
+            // VMs of their own keep their disk for good.
+            Orchestration::Flexible if !known.ephemeral => {
+                refused(Refusal::Invalid, "ReimageNeedsEphemeralDisk")
+            }
+            Orchestration::Flexible => {
+                self.each(order, "reimage", targets, &Value::Object(more)).await
+            }
+        }
     }
 
     /// Set or lift what protects one machine from the set's own actions. Nothing else of it is sent: whatever is sent
@@ -159,44 +227,83 @@ impl Azure {
         }
     }
 
-    /// One action on these machines. Never on none of them: ARM takes an empty batch for all.
-    async fn batch(
+    /// The ids that an action may name, once each; or why it must not leave.
+    fn named<'t>(
         &self,
         order: &Order<'_>,
-        class: Class,
-        action: &str,
-        query: Option<(&str, &str)>,
-        targets: &[Target],
-    ) -> Answer {
+        targets: &'t [Target],
+    ) -> Result<(SetPath, Vec<&'t str>), Answer> {
         let Ok(path) = SetPath::parse(order.set) else {
-            return refused(Refusal::Invalid, "InvalidSetId");
+            return Err(refused(Refusal::Invalid, "InvalidSetId"));
         };
         let mut ids: Vec<&InstanceId> = targets.iter().map(|target| &target.id).collect();
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() {
-            return Answer::Done;
+            return Err(Answer::Done);
         }
-        let kind = self.shelf.of(order.set).map(|known| known.orchestration);
-        let nameable = |id: &&InstanceId| match kind {
-            Some(kind) => members(kind).may_name(id),
+        let known = self.shelf.of(order.set);
+        let nameable = |id: &&InstanceId| match &known {
+            Some(known) => members(known.orchestration).may_name(id),
             None => {
                 let either = [Orchestration::Uniform, Orchestration::Flexible].map(members);
                 either.iter().any(|kind| kind.may_name(id))
             }
         };
         if !ids.iter().all(nameable) {
-            return refused(Refusal::Invalid, "InvalidInstanceId");
+            return Err(refused(Refusal::Invalid, "InvalidInstanceId"));
         }
+        // ARM goes by the id alone, and gives ids out again.
+        if known.is_some_and(|known| known.replaced(targets).is_some()) {
+            return Err(refused(Refusal::Conflict, "AnotherMachine"));
+        }
+        Ok((path, ids.into_iter().map(InstanceId::as_str).collect()))
+    }
+
+    /// One action on these machines. Never on none of them: ARM takes an empty batch for all.
+    async fn batch(&self, order: &Order<'_>, batch: Batch<'_>, targets: &[Target]) -> Answer {
+        let (path, names) = match self.named(order, targets) {
+            Ok(named) => named,
+            Err(stop) => return stop,
+        };
+        let Batch { class, action, query, mut more } = batch;
         let mut url = path.set(&self.arm.cloud, &[action]);
         if let Some((key, value)) = query {
             url.query_pairs_mut().append_pair(key, value);
         }
-        let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-        let body = json!({"instanceIds": names});
         let machines = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        more.insert("instanceIds".into(), json!(names));
         let write = Write { class, verb: Verb::Post, url, etag: None, machines };
-        self.write(order, &path, write, &body).await
+        self.write(order, &path, write, &Value::Object(more)).await
+    }
+
+    /// The same of VMs of a Flexible set, for which this action has no batch. Once one of them was accepted, what became
+    /// of the others the next listing tells.
+    async fn each(
+        &self,
+        order: &Order<'_>,
+        action: &str,
+        targets: &[Target],
+        body: &Value,
+    ) -> Answer {
+        let (path, names) = match self.named(order, targets) {
+            Ok(named) => named,
+            Err(stop) => return stop,
+        };
+        let (alone, mut begun) = (names.len() == 1, false);
+        for name in names {
+            let url = path.vms(&self.arm.cloud, &[name, action]);
+            let class = Class::UpdateMachine;
+            let write = Write { class, verb: Verb::Post, url, etag: None, machines: 1 };
+            match self.write(order, &path, write, body).await {
+                answer if alone => return answer,
+                Answer::Accepted(_) | Answer::Done => begun = true,
+                Answer::Lost => return Answer::Lost,
+                answer if !begun => return answer,
+                _ => break,
+            }
+        }
+        Answer::Accepted(None)
     }
 
     async fn patch(

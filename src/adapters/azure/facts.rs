@@ -3,21 +3,27 @@
 //! None of it is read every turn: it is shared by the pools of a subscription or region and grows old slowly. What
 //! cannot be had is told as such, and never made up.
 
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
 use url::Url;
 
 use super::Azure;
+use super::known::Fresh;
 use super::path::{self, SetPath};
 use super::throttle::Class;
 use super::wire::Page;
 use super::wire::autoscale::Setting;
-use super::wire::gallery::Version;
+use super::wire::gallery::{Standing, Version};
 use super::wire::some;
 use super::wire::supply::{Sku, Usage};
-use crate::model::ids::ScaleSetId;
+use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::Gap;
 use crate::model::journal::Refusal;
-use crate::model::plan::{Follow, Quota};
-use crate::observe::ReadFailed;
+use crate::model::plan::{Facts, Follow, Quota};
+use crate::model::policy::{Image, Policy};
+use crate::model::time::{Span, Time};
+use crate::observe::{ReadFacts, ReadFailed};
 
 /// Pages of one of these lists.
 // 100: the sizes of the largest region fill a handful.
@@ -30,20 +36,89 @@ pub(super) struct Autoscaled {
     unseen: Option<Box<str>>,
 }
 
+/// What one of these reads may take, all its pages together: a turn waits for it, and its look grows old meanwhile.
+const READ_WITHIN: Duration = Duration::from_secs(20);
+
+/// When what could not be had is asked for again, where nobody told.
+const FAILED_FOR: Span = Span::minutes(1);
+
+/// The longest wait for it that is believed.
+const WAIT_AT_MOST: Span = Span::hours(1);
+
+/// What all cores of a region are called in its usages, and those of spare capacity.
+const ALL_CORES: &str = "cores";
+const SPOT_CORES: &str = "lowPriorityCores";
+
 /// What one machine of a size takes from the quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Size {
     family: Box<str>,
     cores: u32,
+    /// The subscription has no quota of it at all.
+    closed: bool,
 }
 
-/// Sizes of one region by name in lower case, in order.
-pub(super) type Sizes = Vec<(Box<str>, Size)>;
+/// Sizes of one region by name in lower case, in order. `None`: they could not be read.
+pub(super) type Sizes = Option<Arc<[(Box<str>, Size)]>>;
 
 /// What is left of each family's cores, as usages name it.
-pub(super) type Left = Vec<(Box<str>, u32)>;
+pub(super) type Left = Option<Arc<[(Box<str>, u32)]>>;
+
+/// What a pool's facts are about.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    set: ScaleSetId,
+    follow: Option<Box<str>>,
+}
+
+impl ReadFacts for Azure {
+    /// Nothing of a pool that is not watched: its policy was not shown here.
+    async fn facts(&self, pool: &PoolName) -> Facts {
+        let watched =
+            self.watched.lock().unwrap_or_else(PoisonError::into_inner).get(pool).cloned();
+        let Some(Watched { set, follow }) = watched else { return Facts::default() };
+        let quota = self.quota(&set).await;
+        let follow = match follow {
+            Some(image) => self.followed(&image, &set).await,
+            None => None,
+        };
+        Facts { quota, follow, ..Facts::default() }
+    }
+}
 
 impl Azure {
+    /// From now on this pool's facts are about what its policy names.
+    pub fn watch(&self, pool: &PoolName, policy: &Policy) {
+        let follow = match &policy.model.image {
+            Some(Image::Follow(image)) => Some(image.clone()),
+            _ => None,
+        };
+        let watched = Watched { set: policy.scale_set.clone(), follow };
+        let mut all = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(pool.clone(), watched);
+    }
+
+    pub fn forget(&self, pool: &PoolName) {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(pool);
+    }
+
+    fn now(&self) -> Time {
+        self.arm.clock.now()
+    }
+
+    /// For how long a failure is taken for the answer.
+    fn failed_for(&self, why: &ReadFailed) -> Option<Span> {
+        let told = why.retry_at.map_or(FAILED_FOR, |at| at.since(self.now()));
+        Some(told.max(FAILED_FOR).min(WAIT_AT_MOST))
+    }
+
+    fn or_unknown<T>(&self, read: Result<Vec<T>, ReadFailed>) -> Fresh<Option<Arc<[T]>>> {
+        match read {
+            Ok(all) => (Some(all.into()), None),
+            Err(why) => (None, self.failed_for(&why)),
+        }
+    }
+
     /// Whether an autoscale setting that is switched on writes this set's capacity. What could not be asked is a gap.
     pub(super) async fn is_autoscaled(
         &self,
@@ -57,10 +132,12 @@ impl Azure {
     }
 
     async fn autoscaled(&self, path: &SetPath) -> Autoscaled {
-        let (key, now) = (path.subscription.to_ascii_lowercase(), self.arm.clock.now());
-        if let Some(kept) = self.autoscale.get(&key, now) {
-            return kept;
-        }
+        let key = path.subscription.to_ascii_lowercase();
+        let read = Box::pin(self.read_autoscaled(path, &key));
+        self.autoscale.or_read(&key, || self.now(), read).await
+    }
+
+    async fn read_autoscaled(&self, path: &SetPath, key: &str) -> Fresh<Autoscaled> {
         let parts = ["providers", "Microsoft.Insights", "autoscalesettings"];
         let url = path::subscription(&self.arm.cloud, &path.subscription, &parts, path::INSIGHTS);
         let read = self.read_all(Class::ReadAutoscale, &path.subscription, url, |body| {
@@ -69,16 +146,16 @@ impl Azure {
             let targets: Vec<Box<str>> = on.map(|id| id.trim_end_matches('/').into()).collect();
             Ok((targets, some(page.next.as_ref()).map(str::to_owned)))
         });
-        let read = match read.await {
-            Ok(targets) => Autoscaled { targets, unseen: None },
+        match read.await {
+            Ok(targets) => (Autoscaled { targets, unseen: None }, None),
             // Who was known to scale is taken to do so still.
             Err(why) => {
-                let before = self.autoscale.last(&key).map(|before| before.targets);
-                Autoscaled { targets: before.unwrap_or_default(), unseen: Some(why.say) }
+                let before = self.autoscale.last(key).map(|before| before.targets);
+                let good_for = self.failed_for(&why);
+                let targets = before.unwrap_or_default();
+                (Autoscaled { targets, unseen: Some(why.say) }, good_for)
             }
-        };
-        self.autoscale.put(&key, now, read.clone());
-        read
+        }
     }
 
     /// What is left for machines of the size the set has now. `None`: it is not known.
@@ -86,21 +163,32 @@ impl Azure {
         let path = SetPath::parse(set).ok()?;
         let known = self.shelf.of(set)?;
         let size = known.size?;
-        let sizes = self.sizes(&path.subscription, &known.location).await.ok()?;
+        let sizes = self.sizes(&path.subscription, &known.location).await?;
         let named = size.to_ascii_lowercase();
-        let (_, Size { family, cores }) = sizes.iter().find(|(name, _)| **name == *named)?;
-        let left = self.usages(&path.subscription, &known.location).await.ok()?;
+        let (_, Size { family, cores, closed }) =
+            sizes.iter().find(|(name, _)| **name == *named)?;
+        let left = self.usages(&path.subscription, &known.location).await?;
         let of = |name: &str| left.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|l| l.1);
-        // Both limits hold: of the family, and of all cores of the region.
-        let cores_left = of(family)?.min(of("cores").unwrap_or(u32::MAX));
-        Some(Quota { family: family.clone(), cores_left, cores_each: *cores })
+        // Spare capacity is counted by itself; else both limits hold, of the family and of all cores of the region.
+        let (family, cores_left) = match known.spot {
+            true => (SPOT_CORES.into(), of(SPOT_CORES)?),
+            false => (family.clone(), of(family)?.min(of(ALL_CORES).unwrap_or(u32::MAX))),
+        };
+        let cores_left = if *closed { 0 } else { cores_left };
+        Some(Quota { family, cores_left, cores_each: *cores })
     }
 
-    async fn sizes(&self, subscription: &str, location: &str) -> Result<Sizes, ReadFailed> {
-        let (key, now) = (format!("{subscription}/{location}"), self.arm.clock.now());
-        if let Some(kept) = self.sizes.get(&key, now) {
-            return Ok(kept);
-        }
+    async fn sizes(&self, subscription: &str, location: &str) -> Sizes {
+        let key = region_key(subscription, location);
+        let read = async { self.or_unknown(self.read_sizes(subscription, location).await) };
+        self.sizes.or_read(&key, || self.now(), Box::pin(read)).await
+    }
+
+    async fn read_sizes(
+        &self,
+        subscription: &str,
+        location: &str,
+    ) -> Result<Vec<(Box<str>, Size)>, ReadFailed> {
         let parts = ["providers", "Microsoft.Compute", "skus"];
         let mut url = path::subscription(&self.arm.cloud, subscription, &parts, path::SKUS);
         url.query_pairs_mut().append_pair("$filter", &format!("location eq '{location}'"));
@@ -109,21 +197,27 @@ impl Azure {
             let size = |sku: &Sku<'_>| {
                 let family = some(sku.family.as_ref())?.into();
                 let name = some(sku.name.as_ref())?.to_ascii_lowercase().into();
-                Some((name, Size { family, cores: sku.cores()? }))
+                // Other restrictions are about room, which comes and goes: a raise is refused for those.
+                let closed = sku.closed().is_some_and(|why| why.eq_ignore_ascii_case("QuotaId"));
+                Some((name, Size { family, cores: sku.cores()?, closed }))
             };
             let sizes = page.value.iter().filter(|sku| sku.is_size()).filter_map(size);
             Ok((sizes.collect(), some(page.next.as_ref()).map(str::to_owned)))
         });
-        let sizes = sizes.await?;
-        self.sizes.put(&key, now, sizes.clone());
-        Ok(sizes)
+        sizes.await
     }
 
-    async fn usages(&self, subscription: &str, location: &str) -> Result<Left, ReadFailed> {
-        let (key, now) = (format!("{subscription}/{location}"), self.arm.clock.now());
-        if let Some(kept) = self.usages.get(&key, now) {
-            return Ok(kept);
-        }
+    async fn usages(&self, subscription: &str, location: &str) -> Left {
+        let key = region_key(subscription, location);
+        let read = async { self.or_unknown(self.read_usages(subscription, location).await) };
+        self.usages.or_read(&key, || self.now(), Box::pin(read)).await
+    }
+
+    async fn read_usages(
+        &self,
+        subscription: &str,
+        location: &str,
+    ) -> Result<Vec<(Box<str>, u32)>, ReadFailed> {
         let parts = ["providers", "Microsoft.Compute", "locations", location, "usages"];
         let url = path::subscription(&self.arm.cloud, subscription, &parts, path::COMPUTE);
         let left = self.read_all(Class::ReadUsages, subscription, url, |body| {
@@ -135,24 +229,31 @@ impl Azure {
             let left = page.value.iter().filter_map(line).collect();
             Ok((left, some(page.next.as_ref()).map(str::to_owned)))
         });
-        let left = left.await?;
-        self.usages.put(&key, now, left.clone());
-        Ok(left)
+        left.await
     }
 
     /// The version a gallery image stands at in the region of the set. `None`: it is not known, or there is none.
     pub async fn followed(&self, image: &str, set: &ScaleSetId) -> Option<Follow> {
         let known = self.shelf.of(set)?;
-        let (key, now) = (format!("{image}@{}", known.location), self.arm.clock.now());
-        if let Some(kept) = self.versions.get(&key.to_ascii_lowercase(), now) {
-            return kept;
-        }
-        let follow = self.newest(image, &known.location).await.ok()?;
-        self.versions.put(&key.to_ascii_lowercase(), now, follow.clone());
-        follow
+        let key = format!("{image}@{}", known.location).to_ascii_lowercase();
+        let read = async {
+            let before = self.versions.last(&key).flatten();
+            match self.newest(image, &known.location, before).await {
+                Ok(newest) => (newest, None),
+                Err(why) => (None, self.failed_for(&why)),
+            }
+        };
+        self.versions.or_read(&key, || self.now(), Box::pin(read)).await
     }
 
-    async fn newest(&self, image: &str, location: &str) -> Result<Option<Follow>, ReadFailed> {
+    /// A version that is being changed, as when it is sent to one more region, was whole before: it stays the newest if it
+    /// was, and where nobody knows whether it was, nothing older is taken for it.
+    async fn newest(
+        &self,
+        image: &str,
+        location: &str,
+        before: Option<Follow>,
+    ) -> Result<Option<Follow>, ReadFailed> {
         let refused = |say: &str| ReadFailed {
             refusal: Refusal::Invalid,
             retry_at: None,
@@ -170,16 +271,19 @@ impl Azure {
         let url = path::build(&self.arm.cloud, &all, path::GALLERIES);
         let read = self.read_all(Class::ReadImages, subscription, url, |body| {
             let page: Page<'_, Version<'_>> = Page::read(body)?;
-            let able = page.value.iter().filter(|version| version.may_lead(location));
-            let numbered =
-                able.filter_map(|v| Some((v.number()?, some(v.id.as_ref())?.to_owned())));
+            let numbered = page.value.iter().filter_map(|version| {
+                let standing = version.standing(location)?;
+                Some((version.number()?, some(version.id.as_ref())?.to_owned(), standing))
+            });
             Ok((numbered.collect(), some(page.next.as_ref()).map(str::to_owned)))
         });
-        let newest = read.await?.into_iter().max();
-        Ok(newest.map(|(_, id)| Follow { image: id.into(), at: self.arm.clock.now() }))
+        let newest = read.await?.into_iter().max_by(|a, b| a.0.cmp(&b.0));
+        let was = |id: &str| before.is_some_and(|before| before.image.eq_ignore_ascii_case(id));
+        let newest = newest.filter(|(_, id, standing)| *standing == Standing::Whole || was(id));
+        Ok(newest.map(|(_, id, _)| Follow { image: id.into(), at: self.now() }))
     }
 
-    /// All pages or none: half a list of these proves nothing.
+    /// All pages or none, in time: half a list of these proves nothing.
     async fn read_all<T>(
         &self,
         class: Class,
@@ -187,20 +291,36 @@ impl Azure {
         first: Url,
         read: impl Fn(&[u8]) -> serde_json::Result<(Vec<T>, Option<String>)>,
     ) -> Result<Vec<T>, ReadFailed> {
-        let strange = |say: String| ReadFailed {
-            refusal: Refusal::Unclear,
-            retry_at: None,
-            say: format!("{}: {say}", class.name()).into(),
-        };
+        let pages = self.read_pages(class, subscription, first, read);
+        let late = |_| strange(class, "it took too long");
+        tokio::time::timeout(READ_WITHIN, pages).await.map_err(late)?
+    }
+
+    async fn read_pages<T>(
+        &self,
+        class: Class,
+        subscription: &str,
+        first: Url,
+        read: impl Fn(&[u8]) -> serde_json::Result<(Vec<T>, Option<String>)>,
+    ) -> Result<Vec<T>, ReadFailed> {
         let (mut url, mut all) = (first, Vec::new());
         for _ in 0..PAGES {
             let reply = self.get(class, subscription, None, url).await?;
-            let (rows, next) = read(&reply.body).map_err(|why| strange(why.to_string()))?;
+            let (rows, next) = read(&reply.body).map_err(|why| strange(class, &why.to_string()))?;
             all.extend(rows);
             let Some(next) = next else { return Ok(all) };
             let parsed = Url::parse(&next);
-            url = parsed.map_err(|_| strange("the address of the next page is none".into()))?;
+            url = parsed.map_err(|_| strange(class, "the address of the next page is none"))?;
         }
-        Err(strange("the pages do not end".into()))
+        Err(strange(class, "the pages do not end"))
     }
+}
+
+fn strange(class: Class, say: &str) -> ReadFailed {
+    let say = format!("{}: {say}", class.name()).into();
+    ReadFailed { refusal: Refusal::Unclear, retry_at: None, say }
+}
+
+fn region_key(subscription: &str, location: &str) -> String {
+    format!("{subscription}/{location}").to_ascii_lowercase()
 }

@@ -1,11 +1,18 @@
 //! What the last looks showed and later calls need. Forgetting all of it makes nothing unsafe.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::model::ids::{InstanceId, Revision, ScaleSetId, Zone};
+use super::print::{Model, Step};
+use crate::model::action::Target;
+use crate::model::ids::{InstanceId, Key, ScaleSetId, VmId, Zone};
 use crate::model::inventory::Orchestration;
+use crate::model::machine::identity;
 use crate::model::time::{Span, Time};
+use crate::pace::SharedReads;
+
+/// How long a disk that was made anew is remembered here; its record remembers it for good.
+const ANEW_FOR: Span = Span::days(1);
 
 /// Of one set.
 #[derive(Debug, Clone)]
@@ -13,33 +20,94 @@ pub(super) struct Known {
     pub orchestration: Orchestration,
     pub location: Box<str>,
     pub size: Option<Box<str>>,
-    pub revision: Revision,
-    /// Since when this revision is seen; `None`: since the first look, so nobody saw it come.
-    pub changed: Option<Time>,
+    /// Its machines are of spare capacity, which has a quota of its own.
+    pub spot: bool,
+    /// Its machines' OS disks are on their hosts.
+    pub ephemeral: bool,
+    pub model: Model,
+    pub since: Since,
     /// Every tag of the set: a write of some carries the others along.
     pub tags: BTreeMap<String, String>,
-    /// Where machines stand, for errors that name one.
-    pub zones: Vec<(InstanceId, Zone)>,
+    pub rows: Arc<[Row]>,
+}
+
+/// What the last look showed of one machine.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub id: InstanceId,
+    pub vm: Option<VmId>,
+    pub created: Time,
+    pub zone: Option<Zone>,
+    /// What would bring it to the model where it stands.
+    pub step: Step,
+}
+
+impl Row {
+    /// The machine that is meant has this id still, and no later one.
+    fn is(&self, target: &Target) -> bool {
+        match (&self.vm, &target.vm) {
+            (Some(a), Some(b)) => a.as_str().eq_ignore_ascii_case(b.as_str()),
+            _ => self.created == target.created,
+        }
+    }
+}
+
+impl Known {
+    pub fn row(&self, id: &InstanceId) -> Option<&Row> {
+        self.rows.iter().find(|row| row.id.as_str().eq_ignore_ascii_case(id.as_str()))
+    }
+
+    /// An id of these that is another machine's by now.
+    pub fn replaced<'t>(&self, targets: &'t [Target]) -> Option<&'t InstanceId> {
+        let other = |target: &&Target| self.row(&target.id).is_some_and(|row| !row.is(target));
+        targets.iter().find(other).map(|target| &target.id)
+    }
+}
+
+/// Since when the model is as it is. `None`: since the first look, so nobody saw it come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Since {
+    pub changed: Option<Time>,
+    /// Of the OS profile in it, which reaches machines only with a new disk.
+    pub os: Option<Time>,
+    /// Nothing but the OS profile changed, and all machines were on the model before.
+    pub os_alone: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Shelf(Mutex<BTreeMap<String, Known>>);
+pub(super) struct Shelf {
+    sets: Mutex<BTreeMap<String, Known>>,
+    anew: Mutex<BTreeMap<(String, Key), Anew>>,
+}
+
+/// A new disk for a machine: when it was asked for, and when it was there.
+#[derive(Debug, Clone, Copy)]
+struct Anew {
+    asked: Time,
+    done: Option<Time>,
+}
 
 impl Shelf {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn of(&self, set: &ScaleSetId) -> Option<Known> {
         self.lock().get(&key(set)).cloned()
     }
 
-    /// When the revision that is seen now was first seen, where another was seen before it.
-    pub fn changed(&self, set: &ScaleSetId, revision: &Revision, now: Time) -> Option<Time> {
-        match self.lock().get(&key(set)) {
-            Some(known) if known.revision == *revision => known.changed,
-            Some(_) => Some(now),
-            None => None,
+    /// When the model that is seen now was first seen, where another was seen before it.
+    pub fn since(&self, set: &ScaleSetId, model: &Model, now: Time) -> Since {
+        let shelf = self.lock();
+        let Some(known) = shelf.get(&key(set)) else { return Since::default() };
+        if known.model == *model {
+            return known.since;
+        }
+        let all_on_it = known.rows.iter().all(|row| row.step == Step::Reimage);
+        Since {
+            changed: Some(now),
+            os: if known.model.has_os_of(model) { known.since.os } else { Some(now) },
+            os_alone: all_on_it && known.model.differs_by_os_alone(model),
         }
     }
 
@@ -49,8 +117,25 @@ impl Shelf {
 
     pub fn zone(&self, set: &ScaleSetId, machine: &str) -> Option<Zone> {
         let shelf = self.lock();
-        let mut zones = shelf.get(&key(set))?.zones.iter();
-        zones.find(|(id, _)| id.as_str() == machine).map(|(_, zone)| zone.clone())
+        shelf.get(&key(set))?.row(&InstanceId::new(machine))?.zone.clone()
+    }
+
+    /// These were asked to be made anew.
+    pub fn ask_anew(&self, set: &ScaleSetId, targets: &[Target], now: Time) {
+        let mut anew = self.anew.lock().unwrap_or_else(PoisonError::into_inner);
+        anew.retain(|_, it| now.since(it.asked) < ANEW_FOR);
+        for Target { id, vm, created, .. } in targets {
+            let of = (key(set), identity(id, vm.as_ref(), *created));
+            anew.insert(of, Anew { asked: now, done: None });
+        }
+    }
+
+    /// When the disk of this machine was made anew at our request: the first end of work on it after that.
+    pub fn imaged(&self, set: &ScaleSetId, machine: Key, worked_on: Option<Time>) -> Option<Time> {
+        let mut anew = self.anew.lock().unwrap_or_else(PoisonError::into_inner);
+        let it = anew.get_mut(&(key(set), machine))?;
+        it.done = it.done.or(worked_on.filter(|ended| *ended > it.asked));
+        it.done
     }
 }
 
@@ -58,12 +143,24 @@ fn key(set: &ScaleSetId) -> String {
     set.as_str().trim_end_matches('/').to_ascii_lowercase()
 }
 
-/// Answers that need not be of this very turn, each with the time it was asked for.
+/// Answers that need not be of this very turn, each with the time it was heard. Whoever asks while one is on its way
+/// waits for that one.
 #[derive(Debug)]
 pub(super) struct Kept<T> {
-    all: Mutex<BTreeMap<String, (Time, T)>>,
+    all: Mutex<BTreeMap<String, Answered<T>>>,
+    flights: SharedReads<T>,
     good_for: Span,
 }
+
+#[derive(Debug, Clone)]
+struct Answered<T> {
+    at: Time,
+    good_for: Span,
+    value: T,
+}
+
+/// What was read, and for how long it is good where that is not as usual.
+pub(super) type Fresh<T> = (T, Option<Span>);
 
 /// Answers of one kind that are kept.
 // 256: regions, galleries and subscriptions of one daemon are a few dozen.
@@ -71,75 +168,52 @@ const KEPT: usize = 256;
 
 impl<T: Clone> Kept<T> {
     pub fn new(good_for: Span) -> Self {
-        Self { all: Mutex::default(), good_for }
+        Self { all: Mutex::default(), flights: SharedReads::new(Span::ZERO), good_for }
     }
 
-    pub fn get(&self, key: &str, now: Time) -> Option<T> {
+    pub async fn or_read(
+        &self,
+        key: &str,
+        now: impl Fn() -> Time,
+        read: impl Future<Output = Fresh<T>>,
+    ) -> T {
+        if let Some(kept) = self.get(key, now()) {
+            return kept;
+        }
+        let call = async {
+            // Somebody may have heard it a moment ago.
+            if let Some(kept) = self.get(key, now()) {
+                return kept;
+            }
+            let (value, good_for) = read.await;
+            self.put(key, now(), value.clone(), good_for.unwrap_or(self.good_for));
+            value
+        };
+        self.flights.read(key, &now, call, |_| false).await.0
+    }
+
+    fn get(&self, key: &str, now: Time) -> Option<T> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, value) = all.get(key)?;
-        (now.since(*at) < self.good_for && *at <= now).then(|| value.clone())
+        let Answered { at, good_for, value } = all.get(key)?;
+        (now.since(*at) < *good_for && *at <= now).then(|| value.clone())
     }
 
     /// However old it is.
     pub fn last(&self, key: &str) -> Option<T> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(key).map(|(_, value)| value.clone())
+        all.get(key).map(|answered| answered.value.clone())
     }
 
-    pub fn put(&self, key: &str, now: Time, value: T) {
+    fn put(&self, key: &str, at: Time, value: T, good_for: Span) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= KEPT && !all.contains_key(key) {
-            let oldest = all.iter().min_by_key(|(_, (at, _))| *at).map(|(key, _)| key.clone());
+            let oldest = all.iter().min_by_key(|(_, answered)| answered.at);
+            let oldest = oldest.map(|(key, _)| key.clone());
             oldest.and_then(|oldest| all.remove(&oldest));
         }
-        all.insert(key.to_owned(), (now, value));
+        all.insert(key.to_owned(), Answered { at, good_for, value });
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: i64) -> Time {
-        Time::from_millis(seconds * 1_000)
-    }
-
-    #[test]
-    fn answers_grow_old_and_are_not_too_many() {
-        let kept = Kept::new(Span::seconds(60));
-        kept.put("a", at(10), 1);
-        assert_eq!(
-            (kept.get("a", at(69)), kept.get("a", at(70)), kept.get("b", at(10))),
-            (Some(1), None, None)
-        );
-        assert_eq!(kept.get("a", at(9)), None, "a clock that went back");
-        assert_eq!(kept.last("a"), Some(1));
-        for n in 0..400 {
-            kept.put(&format!("k{n}"), at(20 + n), 2);
-        }
-        assert_eq!(kept.all.lock().unwrap().len(), KEPT);
-        assert_eq!(kept.get("a", at(20)), None);
-        assert_eq!(kept.get("k399", at(420)), Some(2));
-    }
-
-    #[test]
-    fn a_change_of_model_is_dated_by_the_look_that_saw_it() {
-        let (shelf, set) = (Shelf::default(), ScaleSetId::new("/Sub/X/"));
-        let known = |revision: &str, changed| Known {
-            orchestration: Orchestration::Uniform,
-            location: "l".into(),
-            size: None,
-            revision: Revision::new(revision),
-            changed,
-            tags: BTreeMap::new(),
-            zones: vec![(InstanceId::new("3"), Zone::new("1"))],
-        };
-        let of = |revision: &str, now| shelf.changed(&set, &Revision::new(revision), at(now));
-        assert_eq!(of("a", 1), None);
-        shelf.keep(&set, known("a", None));
-        assert_eq!((of("a", 2), of("b", 3)), (None, Some(at(3))));
-        shelf.keep(&ScaleSetId::new("/sub/x"), known("b", Some(at(3))));
-        assert_eq!(of("b", 9), Some(at(3)));
-        assert_eq!((shelf.zone(&set, "3"), shelf.zone(&set, "4")), (Some(Zone::new("1")), None));
-    }
-}
+mod tests;

@@ -62,7 +62,7 @@ impl Members for Uniform {
 
 impl Members for Flexible {
     fn list(&self, path: &SetPath, cloud: &Cloud) -> Url {
-        let mut url = path.vms(cloud);
+        let mut url = path.vms(cloud, &[]);
         let filter = format!("'virtualMachineScaleSet/id' eq '{}'", path.id());
         url.query_pairs_mut()
             .append_pair("$filter", &filter)

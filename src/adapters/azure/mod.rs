@@ -6,9 +6,11 @@
 
 mod anatomy;
 pub mod auth;
+mod cause;
 mod change;
 pub mod cloud;
 mod condition;
+mod date;
 mod facts;
 mod http;
 mod known;
@@ -24,7 +26,8 @@ mod refusal;
 pub mod throttle;
 pub mod wire;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use azure_core::http::HttpClient;
 
@@ -33,6 +36,7 @@ pub use http::{BadNet, Net, Proxy, SharedClock};
 pub use permission::Permissions;
 pub use reach::{Answered, Http, Unreached, reach};
 
+use crate::model::ids::PoolName;
 use crate::model::plan::Follow;
 use crate::model::time::Span;
 use auth::TokenSource;
@@ -48,7 +52,7 @@ const USAGES_FOR: Span = Span::minutes(2);
 const VERSIONS_FOR: Span = Span::minutes(5);
 const SIZES_FOR: Span = Span::hours(6);
 
-/// The scale sets of one cloud, as one identity sees them. Implements `ReadCloud` and `ChangeCloud`.
+/// The scale sets of one cloud, as one identity sees them. Implements `ReadCloud`, `ReadFacts` and `ChangeCloud`.
 #[derive(Debug)]
 pub struct Azure {
     arm: Arm,
@@ -57,6 +61,7 @@ pub struct Azure {
     sizes: Kept<facts::Sizes>,
     usages: Kept<facts::Left>,
     versions: Kept<Option<Follow>>,
+    watched: Mutex<BTreeMap<PoolName, facts::Watched>>,
 }
 
 impl Azure {
@@ -75,6 +80,7 @@ impl Azure {
             sizes: Kept::new(SIZES_FOR),
             usages: Kept::new(USAGES_FOR),
             versions: Kept::new(VERSIONS_FOR),
+            watched: Mutex::default(),
         }
     }
 }

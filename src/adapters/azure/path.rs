@@ -60,9 +60,11 @@ impl SetPath {
         self.url(cloud, &parts, COMPUTE)
     }
 
-    /// All VMs of the resource group: where the machines of a Flexible set live.
-    pub(super) fn vms(&self, cloud: &Cloud) -> Url {
-        let parts = ["resourceGroups", &self.group, "providers", PROVIDER, "virtualMachines"];
+    /// All VMs of the resource group, where the machines of a Flexible set live; or something under them.
+    pub(super) fn vms(&self, cloud: &Cloud, under: &[&str]) -> Url {
+        let mut parts = vec!["resourceGroups", &self.group, "providers", PROVIDER];
+        parts.push("virtualMachines");
+        parts.extend(under);
         self.url(cloud, &parts, COMPUTE)
     }
 

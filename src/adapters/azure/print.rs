@@ -40,6 +40,40 @@ pub(super) struct Model {
     shown: Shown,
     head: String,
     rest: String,
+    /// Of the rest: the OS profile, and all but it.
+    os: String,
+    besides_os: String,
+}
+
+/// What brings a machine to the model where it stands. An upgrade brings the image, the size, extensions and networks,
+/// and does nothing to a machine that has them; the OS profile comes with a new disk alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Upgrade,
+    Reimage,
+    /// A new disk of the version that the model names: the one that is there is of another.
+    Swap,
+}
+
+/// What happened to a machine since the model is as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Past {
+    /// It was worked on after this model was first seen, so that the flag speaks of this model and of no earlier one.
+    pub updated: bool,
+    /// It was made before this model was first seen.
+    pub older: bool,
+    /// Its disk was made before the OS profile in the model.
+    pub os_older: bool,
+    /// Nothing but the OS profile changed.
+    pub os_alone: bool,
+}
+
+/// Where a machine stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub revision: Revision,
+    pub evidence: Evidence,
+    pub step: Step,
 }
 
 impl Model {
@@ -59,9 +93,25 @@ impl Model {
         let mut zones = set.zones.clone().unwrap_or_default();
         zones.sort_unstable();
         put("zones", (!zones.is_empty()).then(|| zones.into()));
-        let mut text = String::new();
-        write(&Value::Object(rest), &mut text);
-        Self { head: shown.print(), shown, rest: print(&text) }
+        let whole = print_of(&rest);
+        let profile = rest.get_mut("profile").and_then(Value::as_object_mut);
+        let os = profile.and_then(|profile| profile.remove("osProfile"));
+        rest.retain(|_, part| part.as_object().is_none_or(|part| !part.is_empty()));
+        let os = print_of(&os.into_iter().map(|os| ("os".to_owned(), os)).collect());
+        Self { head: shown.print(), shown, rest: whole, os, besides_os: print_of(&rest) }
+    }
+
+    pub fn has_os_of(&self, other: &Model) -> bool {
+        self.os == other.os
+    }
+
+    pub fn differs_by_os_alone(&self, other: &Model) -> bool {
+        self.head == other.head && self.besides_os == other.besides_os && self.os != other.os
+    }
+
+    /// The version the model names, where it names one.
+    pub fn version(&self) -> Option<&str> {
+        self.shown.version()
     }
 
     pub fn revision(&self) -> Revision {
@@ -72,20 +122,36 @@ impl Model {
         Revision::new(format!("v{SCHEME}:{head}.{OTHER}"))
     }
 
-    /// Which revision a row is on, and what says so. `updated`: the machine was worked on after this model was first
-    /// seen, so that the flag speaks of this model and of no earlier one.
-    pub fn of_machine(&self, vm: &Vm<'_>, updated: bool) -> (Revision, Evidence) {
+    /// Which revision a row is on, what says so, and what would bring it here.
+    pub fn of_machine(&self, vm: &Vm<'_>, past: Past) -> Placed {
         let flag = vm.properties.as_ref().and_then(|p| p.latest_model_applied);
         let shown = Shown {
             image: self.shown.image.as_ref().and_then(|_| vm.image().and_then(image_text)),
             size: self.shown.size.as_ref().and_then(|_| vm.size().map(str::to_ascii_lowercase)),
         };
-        match self.shown.meets(&shown, vm.image()) {
-            Meets::Not => (Self::only_head(&shown.print()), Evidence::Model),
-            _ if flag == Some(false) => (Self::only_head(&self.head), Evidence::Advisory),
-            Meets::Exactly if flag == Some(true) && updated => (self.revision(), Evidence::Model),
-            Meets::Exactly => (self.revision(), Evidence::Stamp),
-            Meets::Perhaps => (self.revision(), Evidence::Advisory),
+        let placed = |revision, evidence, step| Placed { revision, evidence, step };
+        let meets = self.shown.meets(&shown, vm.image());
+        // The flag may stay down after a new disk, which brought all there was to bring.
+        let renewed = past.os_alone && past.older && !past.os_older;
+        match meets {
+            Meets::Not => placed(Self::only_head(&shown.print()), Evidence::Model, Step::Upgrade),
+            // It says what the model says, and has another disk all the same.
+            _ if past.older && past.updated && self.shown.is_not_installed(vm.image()) => {
+                placed(Self::only_head(&self.head), Evidence::Model, Step::Swap)
+            }
+            Meets::Exactly if renewed => placed(self.revision(), Evidence::Model, Step::Reimage),
+            _ if flag == Some(false) => {
+                let step = if past.os_alone { Step::Reimage } else { Step::Upgrade };
+                placed(Self::only_head(&self.head), Evidence::Advisory, step)
+            }
+            _ if past.os_older => {
+                placed(Self::only_head(&self.head), Evidence::Advisory, Step::Reimage)
+            }
+            Meets::Exactly if flag == Some(true) && past.updated => {
+                placed(self.revision(), Evidence::Model, Step::Reimage)
+            }
+            Meets::Exactly => placed(self.revision(), Evidence::Stamp, Step::Reimage),
+            Meets::Perhaps => placed(self.revision(), Evidence::Advisory, Step::Reimage),
         }
     }
 }
@@ -105,6 +171,24 @@ impl Shown {
         print(&format!("{}\n{}", text(&self.image), text(&self.size)))
     }
 
+    /// `latest` names none, and an image without one follows its newest.
+    fn version(&self) -> Option<&str> {
+        let image = self.image.as_deref()?;
+        let version = match image.rsplit_once("/versions/") {
+            Some((_, version)) => version,
+            None if image.starts_with('/') => return None,
+            None => image.rsplit_once(':')?.1,
+        };
+        is_number(version).then_some(version)
+    }
+
+    /// The disk is of another version than the one that is named. What is not told proves nothing.
+    fn is_not_installed(&self, image: Option<&Image<'_>>) -> bool {
+        let exact = image.and_then(|image| some(image.exact_version.as_ref()));
+        let differ = |(named, exact)| named != exact;
+        self.version().zip(exact.filter(|exact| is_number(exact))).is_some_and(differ)
+    }
+
     fn meets(&self, has: &Shown, installed: Option<&Image<'_>>) -> Meets {
         if self == has {
             return Meets::Exactly;
@@ -121,6 +205,12 @@ impl Shown {
         };
         if size && image { Meets::Perhaps } else { Meets::Not }
     }
+}
+
+/// `24.04.202602010`
+fn is_number(version: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    version.split('.').all(digits)
 }
 
 /// A model that names an image definition, or `latest`, is met by every version of it.
@@ -232,6 +322,12 @@ fn write(value: &Value, into: &mut String) {
             let _ = write!(into, "{plain}");
         }
     }
+}
+
+fn print_of(map: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    write(&Value::Object(map.clone()), &mut text);
+    print(&text)
 }
 
 /// The first half of a SHA-256, in hex: enough that no two models of a lifetime meet.

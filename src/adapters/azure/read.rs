@@ -7,10 +7,10 @@ use url::Url;
 use super::Azure;
 use super::condition::{condition, protection, worked_on};
 use super::http::{Ask, Unheard, Verb};
-use super::known::Known;
+use super::known::{Known, Row, Shelf, Since};
 use super::members::{Belongs, Members, members};
 use super::path::SetPath;
-use super::print::{Model, image_name};
+use super::print::{Model, Past, image_name};
 use super::refusal;
 use super::throttle::{Asked, Class};
 use super::wire::set::Switch;
@@ -20,7 +20,7 @@ use crate::model::inventory::{
     Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
 };
 use crate::model::journal::Refusal;
-use crate::model::machine::Condition;
+use crate::model::machine::{Condition, identity};
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadFailed};
 
@@ -33,13 +33,14 @@ impl ReadCloud for Azure {
         let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, bad.to_string()))?;
         let began = self.arm.clock.now();
         let seen = self.read_set(set, &path).await?;
-        let Rows { instances, mut gaps, .. } = self.read_machines(set, &path, &seen, began).await?;
+        let rows = self.read_machines(set, &path, &seen, began).await?;
+        let Rows { instances, mut gaps, known, .. } = rows;
         let mut shown = seen.shown(began, gaps.is_empty());
         let (autoscaled, gap) = self.is_autoscaled(set, &path).await;
         gaps.extend(gap);
         shown.natives.extend(autoscaled.then_some(Native::Autoscale));
         shown.natives.sort_unstable();
-        self.shelf.keep(set, seen.known(&instances));
+        self.shelf.keep(set, seen.known(known));
         Ok(Inventory { set: shown, instances, gaps })
     }
 }
@@ -52,7 +53,7 @@ pub(super) struct Read {
     pub model: Model,
     orchestration: Orchestration,
     etag: Option<Etag>,
-    changed: Option<Time>,
+    since: Since,
 }
 
 impl Azure {
@@ -78,19 +79,29 @@ impl Azure {
         };
         let etag = shown.etag.clone().or_else(|| reply.header("etag").map(str::to_owned));
         let model = Model::of(&shown);
-        let changed = self.shelf.changed(set, &model.revision(), self.arm.clock.now());
-        Ok(Read { capacity, model, orchestration, etag: etag.map(Etag::new), changed, set: shown })
+        let since = self.shelf.since(set, &model, self.arm.clock.now());
+        Ok(Read { capacity, model, orchestration, etag: etag.map(Etag::new), since, set: shown })
     }
 
     async fn read_machines<'a>(
-        &self,
-        set: &ScaleSetId,
+        &'a self,
+        set: &'a ScaleSetId,
         path: &'a SetPath,
         seen: &'a Read,
         began: Time,
     ) -> Result<Rows<'a>, ReadFailed> {
         let kind = members(seen.orchestration);
-        let mut rows = Rows { path, kind, seen, began, instances: Vec::new(), gaps: Vec::new() };
+        let mut rows = Rows {
+            set,
+            path,
+            kind,
+            seen,
+            began,
+            shelf: &self.shelf,
+            instances: Vec::new(),
+            known: Vec::new(),
+            gaps: Vec::new(),
+        };
         let mut url = kind.list(path, &self.arm.cloud);
         for page in 1.. {
             let class = match (seen.orchestration, page) {
@@ -153,11 +164,14 @@ fn unheard(why: &Unheard) -> ReadFailed {
 
 /// The rows that could be read, and what could not.
 struct Rows<'a> {
+    set: &'a ScaleSetId,
     path: &'a SetPath,
     kind: &'static dyn Members,
     seen: &'a Read,
     began: Time,
+    shelf: &'a Shelf,
     instances: Vec<Instance>,
+    known: Vec<Row>,
     gaps: Vec<Gap>,
 }
 
@@ -175,7 +189,10 @@ impl Rows<'_> {
             match self.kind.belongs(self.path, vm) {
                 Belongs::Elsewhere => {}
                 Belongs::Here(id) => match self.instance(id, vm) {
-                    Some(instance) => self.instances.push(instance),
+                    Some((instance, known)) => {
+                        self.instances.push(instance);
+                        self.known.push(known);
+                    }
                     None => self.nameless(vm, "shows neither its identity nor its birth"),
                 },
                 Belongs::Nameless => self.nameless(vm, "has no name it could be called by"),
@@ -191,32 +208,52 @@ impl Rows<'_> {
         self.gaps.push(Gap { what, why: why.into() });
     }
 
-    fn instance(&self, id: InstanceId, vm: &Vm<'_>) -> Option<Instance> {
+    fn instance(&self, id: InstanceId, vm: &Vm<'_>) -> Option<(Instance, Row)> {
         let none = super::wire::vm::Properties::default();
         let properties = vm.properties.as_ref().unwrap_or(&none);
-        let identity = some(properties.vm_id.as_ref()).map(VmId::new);
+        let vm_id = some(properties.vm_id.as_ref()).map(VmId::new);
         let created = some(properties.time_created.as_ref()).and_then(|at| Time::parse(at).ok());
         // A birth that nobody tells is taken for now: too young is safe, and the identity does not rest on it.
-        let created = created.or(identity.as_ref().map(|_| self.began))?;
+        let created = created.or(vm_id.as_ref().map(|_| self.began))?;
         let worked_on = worked_on(properties);
-        let updated = self.seen.changed.zip(worked_on).is_some_and(|(seen, ended)| ended > seen);
-        let (revision, evidence) = self.seen.model.of_machine(vm, updated);
+        let key = identity(&id, vm_id.as_ref(), created);
+        let imaged = self.shelf.imaged(self.set, key, worked_on);
+        let placed = self.seen.model.of_machine(vm, self.past(created, imaged, worked_on));
         let (condition, since): (Condition, _) = condition(properties);
-        let mut zones = vm.zones.iter().flatten();
-        Some(Instance {
-            id,
-            vm: identity,
-            zone: zones.next().map(Zone::new),
+        let zone = vm.zones.iter().flatten().next().map(Zone::new);
+        let known = Row {
+            id: id.clone(),
+            vm: vm_id.clone(),
             created,
-            imaged: None,
-            revision: Some(revision),
-            evidence,
+            zone: zone.clone(),
+            step: placed.step,
+        };
+        let instance = Instance {
+            id,
+            vm: vm_id,
+            zone,
+            created,
+            imaged,
+            revision: Some(placed.revision),
+            evidence: placed.evidence,
             condition,
             since,
             protection: protection(properties),
             workloads: 0,
             node: None,
-        })
+        };
+        Some((instance, known))
+    }
+
+    fn past(&self, created: Time, imaged: Option<Time>, worked_on: Option<Time>) -> Past {
+        let Since { changed, os, os_alone } = self.seen.since;
+        let disk = imaged.unwrap_or(created);
+        Past {
+            updated: changed.zip(worked_on).is_some_and(|(seen, ended)| ended > seen),
+            older: changed.is_some_and(|seen| created < seen),
+            os_older: os.is_some_and(|seen| disk < seen),
+            os_alone,
+        }
     }
 }
 
@@ -245,16 +282,17 @@ impl Read {
         tags.map(|(key, value)| (key.clone(), value.clone().unwrap_or_default())).collect()
     }
 
-    fn known(&self, instances: &[Instance]) -> Known {
-        let zones = instances.iter().filter_map(|row| Some((row.id.clone(), row.zone.clone()?)));
+    fn known(&self, rows: Vec<Row>) -> Known {
         Known {
             orchestration: self.orchestration,
             location: self.set.location.as_deref().unwrap_or_default().into(),
             size: self.set.size().map(Into::into),
-            revision: self.model.revision(),
-            changed: self.changed,
+            spot: self.set.is_spot(),
+            ephemeral: self.set.is_ephemeral(),
+            model: self.model.clone(),
+            since: self.since,
             tags: self.tags(),
-            zones: zones.collect(),
+            rows: rows.into(),
         }
     }
 

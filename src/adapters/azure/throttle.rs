@@ -7,6 +7,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+use super::date::http_date;
 use crate::model::ids::ScaleSetId;
 use crate::model::time::{Span, Time};
 use crate::pace::NotNow;
@@ -100,7 +101,7 @@ pub struct ThrottleHint {
     pub charge: Option<u32>,
     /// Ask for nothing of this kind sooner.
     pub retry_after: Option<Span>,
-    /// It was refused for having asked too often (429).
+    /// It was refused for having asked too often. An answer of status 429 that says something else is no such refusal.
     pub refused: bool,
     /// Buckets that such a refusal names as those that were empty.
     pub met: Vec<Box<str>>,
@@ -144,20 +145,29 @@ const REMAINING: &str = "x-ms-ratelimit-remaining-";
 const RESOURCE: &str = "x-ms-ratelimit-remaining-resource";
 const CHARGE: &str = "x-ms-request-charge";
 
+/// The longest wait that is believed.
+// A day: whoever says more means "not soon", and a slip must not stop a pool for ever.
+const LONGEST_WAIT: Span = Span::days(1);
+
 /// On accepted calls 0 stands there too: it is no sign of throttling.
 const NO_BUCKET: &str = "VmssQueuedVMOperations";
 
 impl ThrottleHint {
-    /// Of the headers of an answer; a header may come many times, or once with its values joined.
-    pub fn read<'h>(headers: impl Iterator<Item = (&'h str, &'h str)>, status: u16) -> Self {
+    /// Of the headers of an answer heard at `at`; a header may come many times, or once with its values joined.
+    pub fn read<'h>(
+        headers: impl Iterator<Item = (&'h str, &'h str)>,
+        status: u16,
+        at: Time,
+    ) -> Self {
         let mut hint = ThrottleHint { refused: status == 429, ..ThrottleHint::default() };
-        let (mut wait, mut wait_ms) = (None, None);
+        let (mut wait, mut wait_ms, mut until, mut their_now) = (None, None, None, None);
         for (name, value) in headers {
             let name = name.to_ascii_lowercase();
             match name.as_str() {
                 RESOURCE => value.split(',').for_each(|part| hint.bucket(part.rsplit_once(';'))),
                 CHARGE => hint.charge = number(value),
-                "retry-after" => wait = seconds(value),
+                "retry-after" => (wait, until) = (seconds(value), http_date(value)),
+                "date" => their_now = http_date(value),
                 "retry-after-ms" | "x-ms-retry-after-ms" => {
                     wait_ms = number(value).map(|ms| Span::from_millis(ms.into()));
                 }
@@ -167,7 +177,9 @@ impl ThrottleHint {
                 }
             }
         }
-        hint.retry_after = wait_ms.or(wait);
+        // A date is of their clock: it is measured by that clock where they tell it.
+        let until = until.map(|until| until.since(their_now.unwrap_or(at)));
+        hint.retry_after = wait_ms.or(wait).or(until).map(|wait| wait.min(LONGEST_WAIT));
         hint
     }
 
@@ -195,10 +207,10 @@ fn number(text: &str) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Whole seconds. A day at most: whoever says more means "not soon", and a slip must not stop a pool for ever.
+/// Whole seconds.
 fn seconds(text: &str) -> Option<Span> {
     let told: i64 = text.split(',').next()?.trim().parse().ok()?;
-    (0..).contains(&told).then(|| Span::seconds(told.min(86_400)))
+    (0..).contains(&told).then(|| Span::seconds(told))
 }
 
 #[cfg(test)]
@@ -206,7 +218,7 @@ mod tests {
     use super::*;
 
     fn read(headers: &[(&str, &str)], status: u16) -> ThrottleHint {
-        ThrottleHint::read(headers.iter().copied(), status)
+        ThrottleHint::read(headers.iter().copied(), status, Time::from_millis(1_772_366_400_000))
     }
 
     #[test]
@@ -248,5 +260,20 @@ mod tests {
         for odd in ["", "-3", "soon", "1.5"] {
             assert_eq!(read(&[("Retry-After", odd)], 429).retry_after, None, "{odd}");
         }
+    }
+
+    #[test]
+    fn a_wait_until_a_date_is_measured_by_the_clock_that_told_it() {
+        let wait = |headers: &[(&str, &str)]| read(headers, 429).retry_after;
+        let until = ("Retry-After", "Sun, 01 Mar 2026 12:01:30 GMT");
+        assert_eq!(wait(&[until]), Some(Span::seconds(90)), "by ours, where they tell none");
+        let slow = ("Date", "Sun, 01 Mar 2026 12:01:00 GMT");
+        assert_eq!(wait(&[until, slow]), Some(Span::seconds(30)));
+        assert_eq!(wait(&[slow, until]), Some(Span::seconds(30)));
+        let past = ("Retry-After", "Sun, 01 Mar 2026 11:00:00 GMT");
+        assert_eq!(wait(&[past]), Some(Span::ZERO), "it is over");
+        let far = ("Retry-After", "Mon, 01 Mar 2027 12:00:00 GMT");
+        assert_eq!(wait(&[far]), Some(Span::days(1)));
+        assert_eq!(wait(&[("retry-after-ms", "250"), until]), Some(Span::from_millis(250)));
     }
 }

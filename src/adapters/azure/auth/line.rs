@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, Url};
 
 use super::failed::{NO_TOKEN, Why};
+use crate::adapters::azure::cause;
 
 const SILENCE: &str = "nobody answers at its address, or the connection broke";
 
@@ -63,8 +64,11 @@ impl HttpClient for Line {
     async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
         self.note(Some(Why::Unanswered(SILENCE)));
         // What is built on this line logs what went wrong there, so that must not be in another's words.
-        let in_own_words =
-            |_| azure_core::Error::with_message(azure_core::error::ErrorKind::Io, SILENCE);
+        let in_own_words = |error: azure_core::Error| {
+            let say = cause::known(&error).unwrap_or(SILENCE);
+            self.note(Some(Why::Unanswered(say)));
+            azure_core::Error::with_message(azure_core::error::ErrorKind::Io, say)
+        };
         let undressed = self.undressed(request);
         let sent = undressed.as_ref().unwrap_or(request);
         let answer = self.http.execute_request(sent).await.map_err(in_own_words)?;

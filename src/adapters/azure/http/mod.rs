@@ -24,6 +24,7 @@ use url::Url;
 pub use transport::{BadNet, Net, Proxy};
 
 use super::auth::{AuthFailed, Token, TokenSource};
+use super::cause;
 use super::cloud::Cloud;
 use super::refusal;
 use super::throttle::{Asked, Learn, Leave, ThrottleHint};
@@ -103,8 +104,23 @@ impl Reply {
         for (name, value) in headers {
             map.insert(name.to_ascii_lowercase(), (*value).to_owned());
         }
-        let hint = ThrottleHint::read(headers.iter().copied(), status);
-        Self { status, headers: map, body: Bytes::copy_from_slice(body.as_bytes()), hint, at }
+        Self::heard(status, map, Bytes::copy_from_slice(body.as_bytes()), at)
+    }
+
+    /// With what it tells of throttling: a wait may stand in the body too, and "busy" in the status of "too often".
+    fn heard(status: u16, headers: Headers, body: Bytes, at: Time) -> Self {
+        let read = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let hint = ThrottleHint::read(read, status, at);
+        let mut reply = Self { status, headers, body, hint, at };
+        if status >= 400 {
+            let told = refusal::of_answer(&reply);
+            reply.hint.refused = told.refused.refusal == Refusal::Throttled;
+            if reply.hint.refused {
+                reply.hint.met.extend(told.target);
+            }
+            reply.hint.retry_after = reply.hint.retry_after.or_else(|| refusal::told_wait(&reply));
+        }
+        reply
     }
 
     pub fn is_success(&self) -> bool {
@@ -202,6 +218,13 @@ impl Arm {
         Ok(asked.await.map_err(|_| Unheard::TokenLate)??)
     }
 
+    /// A request that is cut off then cannot leave later, however long a connection takes to be made.
+    fn left(&self, before: Time) -> Duration {
+        // At least a moment: what is too late already is kept back, and told as such, by the last look.
+        let left = before.since(self.clock.now()).millis().max(100);
+        Duration::from_millis(left.unsigned_abs())
+    }
+
     async fn once(&self, ask: &Ask<'_>, token: Token, leave: Leave<'_>) -> Result<Reply, Unheard> {
         let mut request = Request::new(ask.url.clone(), method(ask.verb));
         request.insert_header("accept", "application/json");
@@ -215,9 +238,16 @@ impl Arm {
         let trip = Arc::new(Trip::new(token, ask.asked.before));
         let context = Context::new().with_value(Arc::clone(&trip));
         let options = PipelineSendOptions { skip_checks: true, ..PipelineSendOptions::default() };
-        let raw = self.pipeline.send(&context, &mut request, Some(options)).await;
+        let sent = self.pipeline.send(&context, &mut request, Some(options));
+        let raw = match ask.asked.before {
+            None => sent.await.map_err(|error| unheard(&error, &trip)),
+            Some(before) => match tokio::time::timeout(self.left(before), sent).await {
+                Ok(raw) => raw.map_err(|error| unheard(&error, &trip)),
+                Err(_) => Err(Unheard::Lost("it was given up when its time was over".into())),
+            },
+        };
         let class = ask.asked.class.name();
-        let raw = match raw.map_err(|error| unheard(&error, &trip)) {
+        let raw = match raw {
             Ok(raw) => raw,
             Err(why) => {
                 tracing::warn!(class, %why, "ARM did not answer");
@@ -230,15 +260,7 @@ impl Arm {
         };
         let (status, headers, body) = raw.deconstruct();
         let status = u16::from(status);
-        let read = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let hint = ThrottleHint::read(read, status);
-        let mut reply = Reply { status, headers, body: body.into(), hint, at: self.clock.now() };
-        if reply.hint.refused {
-            let told = refusal::of_answer(&reply);
-            // Some say "busy" with the status of "too often".
-            reply.hint.refused = told.refused.refusal == Refusal::Throttled;
-            reply.hint.met.extend(told.target);
-        }
+        let reply = Reply::heard(status, headers, body.into(), self.clock.now());
         leave.told(&reply.hint);
         let (id, charge) = (reply.request_id().unwrap_or(""), reply.hint.charge);
         tracing::debug!(class, status, request_id = id, charge, "ARM answered");
@@ -261,23 +283,9 @@ fn unheard(error: &azure_core::Error, trip: &Trip) -> Unheard {
         Some(Halt::Foreign) => return Unheard::Foreign,
         None => {}
     }
-    let say = chain(error);
+    let say = cause::say(error);
     match error.kind() {
         azure_core::error::ErrorKind::Connection => Unheard::NotSent(say),
         _ => Unheard::Lost(say),
     }
-}
-
-/// The error and its causes in one line: a TLS failure tells nothing at its outside.
-fn chain(error: &dyn std::error::Error) -> Box<str> {
-    let mut said: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let text = error.to_string();
-        if !said.iter().any(|known| known.contains(&text)) {
-            said.push(text);
-        }
-        next = error.source();
-    }
-    said.join(": ").into()
 }

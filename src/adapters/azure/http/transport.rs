@@ -1,5 +1,6 @@
 //! The one HTTP client, and what operators may set of it. Headers that come twice are joined, as ARM itself does at times.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,12 +32,23 @@ pub struct Net {
     pub answer_within: Duration,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Proxy {
     /// As `HTTPS_PROXY` and `NO_PROXY` say.
     FromEnvironment,
     None,
+    /// Its address, with name and password where it wants them.
     At(Url),
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Proxy::FromEnvironment => f.write_str("FromEnvironment"),
+            Proxy::None => f.write_str("None"),
+            Proxy::At(url) => write!(f, "At({}:{:?})", url.host_str().unwrap_or("?"), url.port()),
+        }
+    }
 }
 
 impl Default for Net {
@@ -56,6 +68,8 @@ impl Default for Net {
 pub enum BadNet {
     #[error("the certificates to trust are not PEM")]
     Ca(#[source] reqwest::Error),
+    #[error("there is no certificate (PEM) in what is to be trusted")]
+    NoCa,
     #[error("the proxy cannot be used")]
     Proxy(#[source] reqwest::Error),
     #[error("the HTTP client cannot be set up")]
@@ -85,6 +99,9 @@ impl Net {
             .http2_max_header_list_size(LARGEST_HEADERS);
         if let Some(ca) = &self.ca {
             let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(BadNet::Ca)?;
+            if ca.is_empty() {
+                return Err(BadNet::NoCa);
+            }
             builder = builder.tls_certs_merge(ca);
         }
         builder = match proxy {

@@ -120,10 +120,15 @@ fn of(
     flag: Option<bool>,
     updated: bool,
 ) -> (Revision, Evidence) {
+    let placed = place(model, &image, size, flag, Past { updated, ..Past::default() });
+    (placed.revision, placed.evidence)
+}
+
+fn place(model: &Model, image: &Value, size: &str, flag: Option<bool>, past: Past) -> Placed {
     let row = json!({"sku": {"name": size}, "properties":
         {"latestModelApplied": flag, "storageProfile": {"imageReference": image}}});
     let text = row.to_string();
-    model.of_machine(&Vm::read(text.as_bytes()).unwrap(), updated)
+    model.of_machine(&Vm::read(text.as_bytes()).unwrap(), past)
 }
 
 const SIZE: &str = "Standard_D2s_v3";
@@ -197,4 +202,56 @@ fn sets_of_many_sizes_and_sets_without_a_profile_have_prints() {
     let bare = json!({"sku": {"capacity": 0}});
     assert!(revision(&bare).as_str().starts_with("v1:"));
     assert_eq!(crate::model::revision::scheme(&revision(&bare)), Some(1));
+}
+
+#[test]
+fn an_upgrade_brings_what_it_can_and_a_new_disk_the_rest() {
+    let (model, now) = (model(&set()), Past::default());
+    let step = |image: Value, flag, past| place(&model, &image, SIZE, flag, past).step;
+    assert_eq!(step(image("0.9"), Some(false), now), Step::Upgrade);
+    assert_eq!(step(image("1.0"), Some(false), now), Step::Upgrade, "extensions, networks");
+    // For what is on the model already an upgrade would do nothing.
+    assert_eq!(step(image("1.0"), Some(true), now), Step::Reimage);
+    assert_eq!(step(image("1.0"), None, now), Step::Reimage);
+    let os = Past { older: true, os_older: true, os_alone: true, updated: false };
+    assert_eq!(step(image("1.0"), Some(false), os), Step::Reimage);
+    let both = Past { os_alone: false, ..os };
+    assert_eq!(
+        step(image("1.0"), Some(false), both),
+        Step::Upgrade,
+        "first what an upgrade brings"
+    );
+    assert_eq!(step(image("1.0"), Some(true), both), Step::Reimage, "then the rest");
+}
+
+#[test]
+fn an_os_profile_is_there_when_the_disk_is_newer_whatever_the_flag_says() {
+    let (on, model) = (revision(&set()), model(&set()));
+    let at = |flag, past| {
+        let placed = place(&model, &image("1.0"), SIZE, flag, past);
+        (placed.revision == on, placed.evidence)
+    };
+    let before = Past { older: true, os_older: true, os_alone: true, updated: true };
+    assert_eq!(at(Some(true), before), (false, Evidence::Advisory), "an upgrade did not bring it");
+    assert_eq!(at(Some(false), before), (false, Evidence::Advisory));
+    let after = Past { os_older: false, ..before };
+    assert_eq!(at(Some(true), after), (true, Evidence::Model));
+    assert_eq!(at(Some(false), after), (true, Evidence::Model), "a reimage may leave it down");
+    let born = Past { older: false, ..after };
+    assert_eq!(at(Some(true), born), (true, Evidence::Model));
+}
+
+#[test]
+fn a_disk_that_an_upgrade_did_not_swap_is_seen() {
+    let (on, model) = (revision(&set()), model(&set()));
+    let kept = json!({"publisher": "p", "offer": "o", "sku": "s", "version": "1.0", "exactVersion": "0.9"});
+    let upgraded = Past { older: true, updated: true, ..Past::default() };
+    let placed = place(&model, &kept, SIZE, Some(true), upgraded);
+    assert!(placed.revision != on && placed.step == Step::Swap, "{placed:?}");
+    // A machine that was made of this model has its disk from it, whatever it says of it.
+    let born = place(&model, &kept, SIZE, Some(true), Past::default());
+    assert_eq!((born.revision, born.evidence), (on, Evidence::Stamp));
+    let strange = json!({"publisher": "p", "offer": "o", "sku": "s", "version": "1.0", "exactVersion": "aaaa"});
+    assert_eq!(place(&model, &strange, SIZE, Some(true), upgraded).evidence, Evidence::Model);
+    assert_eq!(model.version(), Some("1.0"));
 }

@@ -198,5 +198,6 @@ pub(super) fn by_text(faults: &Faults) -> Option<(Meaning, Option<&'static str>)
         };
         is(&fault.code, "InvalidParameter") && is(&fault.target, "instanceIds")
     });
-    stale.next().map(|_| (Meaning::Is(Gone), None))
+    // Something about these ids, in words we do not know: whether they are gone, the next listing tells.
+    stale.next().map(|_| (Meaning::Is(Conflict), None))
 }

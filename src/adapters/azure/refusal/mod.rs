@@ -20,6 +20,10 @@ use codes::{Meaning, by_code, by_text, is_wrapper};
 // 1 min: the window of every documented policy.
 const THROTTLED_FOR: Span = Span::minutes(1);
 
+/// What an answer of status 429 may mean besides "too often".
+const NO_RATE: [Refusal; 4] =
+    [Refusal::Conflict, Refusal::Preempted, Refusal::Quota, Refusal::NoCapacity];
+
 /// As much of a message as is kept.
 const LONGEST_SAYING: usize = 400;
 
@@ -52,7 +56,7 @@ pub(super) fn of_answer(reply: &Reply) -> Told {
         // As an answer to a request it says nothing about what the request did.
         Meaning::BadMachine => Refusal::Unclear,
     };
-    let told_wait = reply.retry_at().or_else(|| wait_in_text(&faults).map(|w| reply.at.plus(w)));
+    let told_wait = reply.retry_at().or_else(|| wait_in(&faults).map(|w| reply.at.plus(w)));
     let retry_at = match refusal {
         Refusal::Throttled => Some(told_wait.unwrap_or(reply.at.plus(THROTTLED_FOR))),
         _ => told_wait,
@@ -87,6 +91,11 @@ pub(super) fn of_operation(
     })
 }
 
+/// The wait that an answer tells in words alone.
+pub(super) fn told_wait(reply: &Reply) -> Option<Span> {
+    wait_in(&Faults::read(&reply.body))
+}
+
 /// A "not found" that only a proxy or a strange server gave is no word of ARM's about what exists.
 fn is_of_arm(reply: &Reply, faults: &Faults) -> bool {
     let signed = ["x-ms-request-id", "x-ms-correlation-request-id", "x-ms-failure-cause"];
@@ -110,8 +119,8 @@ fn meaning(status: u16, faults: &Faults) -> (Meaning, Option<Box<str>>) {
     let is = |wanted: Refusal| matches!(&found, Some((Meaning::Is(r), _)) if *r == wanted);
     let code = || found.as_ref().and_then(|(_, code)| code.clone()).or(outer.map(Into::into));
     match status {
-        // Some providers say "busy" with the status of "too often".
-        429 if !is(Refusal::Conflict) => (Meaning::Is(Refusal::Throttled), code()),
+        // Some providers say with the status of "too often" that they are busy or full: nobody asked too often there.
+        429 if !NO_RATE.into_iter().any(is) => (Meaning::Is(Refusal::Throttled), code()),
         _ if is(Refusal::Throttled) => (Meaning::Is(Refusal::Throttled), code()),
         408 | 500.. => (Meaning::Is(Refusal::Unclear), code()),
         _ => match found {
@@ -135,7 +144,7 @@ fn by_status(status: u16, code: Option<&str>) -> Refusal {
 }
 
 /// Some answers tell the wait only in words: "after '6' seconds", "in 30 seconds", "for 180 seconds".
-fn wait_in_text(faults: &Faults) -> Option<Span> {
+fn wait_in(faults: &Faults) -> Option<Span> {
     faults.deepest_first().filter_map(|fault| fault.message.as_deref()).find_map(|message| {
         let before = message.split("second").next().filter(|b| b.len() < message.len())?;
         let number = before.trim_end().trim_end_matches('\'');

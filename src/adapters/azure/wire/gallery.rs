@@ -42,6 +42,14 @@ pub struct Region<'a> {
     pub exclude_from_latest: Option<bool>,
 }
 
+/// How far a version that may lead is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Whole,
+    /// It was whole once, here or elsewhere, and is being changed.
+    Changing,
+}
+
 impl Version<'_> {
     /// Its number, so that 1.10.0 is newer than 1.9.0. `None`: no version number.
     pub fn number(&self) -> Option<[u64; 3]> {
@@ -50,20 +58,25 @@ impl Version<'_> {
         parts.next().is_none().then_some(number)
     }
 
-    /// Whether machines in this region may be made from it as the newest.
-    pub fn may_lead(&self, region: &str) -> bool {
-        let Some(properties) = &self.properties else { return false };
-        let whole = properties.provisioning_state.as_ref().is_some_and(|s| s.is("Succeeded"));
-        let Some(publishing) = &properties.publishing_profile else { return false };
+    /// Whether machines in this region may be made from it as the newest; `None`: they may not.
+    pub fn standing(&self, region: &str) -> Option<Standing> {
+        let properties = self.properties.as_ref()?;
+        let state = properties.provisioning_state.as_ref()?;
+        let publishing = properties.publishing_profile.as_ref()?;
         let there = publishing
             .target_regions
             .iter()
             .flatten()
             .find(|there| there.name.as_ref().is_some_and(|name| same_region(name, region)));
         let kept_back = |flag: Option<bool>| flag.unwrap_or(false);
-        whole
-            && !kept_back(publishing.exclude_from_latest)
-            && there.is_some_and(|region| !kept_back(region.exclude_from_latest))
+        let leads = !kept_back(publishing.exclude_from_latest)
+            && there.is_some_and(|region| !kept_back(region.exclude_from_latest));
+        match () {
+            () if !leads => None,
+            () if state.is("Succeeded") => Some(Standing::Whole),
+            () if state.is("Updating") => Some(Standing::Changing),
+            () => None,
+        }
     }
 }
 

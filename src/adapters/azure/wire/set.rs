@@ -94,6 +94,21 @@ impl ScaleSet {
         Image::deserialize(image).ok()
     }
 
+    fn says(&self, pointer: &str, words: &[&str]) -> bool {
+        let said = self.profile().and_then(|profile| profile.pointer(pointer)?.as_str());
+        said.is_some_and(|said| words.iter().any(|word| said.eq_ignore_ascii_case(word)))
+    }
+
+    /// Of spare capacity. `Low` is what it was called first.
+    pub fn is_spot(&self) -> bool {
+        self.says("/priority", &["Spot", "SpotPlus", "Low"])
+    }
+
+    /// OS disks on the hosts of the machines.
+    pub fn is_ephemeral(&self) -> bool {
+        self.says("/storageProfile/osDisk/diffDiskSettings/option", &["Local"])
+    }
+
     /// `Mix`: machines of several sizes, so no size is the set's.
     pub fn size(&self) -> Option<&str> {
         let mixed = self.properties.as_ref().is_some_and(|p| p.sku_profile.is_some());
