@@ -116,11 +116,16 @@ pub(super) fn raise(
 
 fn settle_capacity(input: &Input, count: &Count, drift: i64, holds: &mut Holds) -> Option<Action> {
     let from = input.set.capacity;
-    if drift == 0 || count.leaving + count.pending > 0 {
+    // A list that lacks somebody would settle those who live away.
+    if drift == 0 || count.leaving + count.pending + count.unknown > 0 {
         holds
-            .add(HoldReason::Drift, "the capacity is settled once nothing comes or leaves")
+            .add(
+                HoldReason::Drift,
+                "the capacity is settled once nothing comes or leaves and all are seen",
+            )
             .number("pending", count.pending)
-            .number("leaving", count.leaving);
+            .number("leaving", count.leaving)
+            .number("unknown", count.unknown);
         return None;
     }
     let to = (i64::from(from) - drift).max(0) as u32;

@@ -257,6 +257,11 @@ fn capacity_is_not_settled_while_machines_are_on_their_way() {
     let pool = pool.gone_for("n1", Condition::Deleting, Span::seconds(30));
     let turn = pool.delete_open(&["n1"], Span::seconds(30)).ask(AskVerb::SettleCapacity).plan();
     assert_eq!((turn.raise(), turn.accepted()), (None, vec![false]));
+    // Nor while one of those that are known is not shown.
+    let dark = Pool::new(9, "1", "0").settled().new_ready(7).capacity(10);
+    let dark = dark.gone_for("n1", Condition::Unknown, Span::seconds(30));
+    let turn = dark.ask(AskVerb::SettleCapacity).plan();
+    assert_eq!((turn.raise(), turn.accepted()), (None, vec![false]));
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn a_new_disk_is_dated_by_the_first_work_that_ended_after_it_was_asked_for() {
     let imaged =
         |ended| shelf.imaged(&set, identity(&three.id, three.vm.as_ref(), three.created), ended);
     assert_eq!(imaged(Some(at(5))), None, "nobody asked");
-    shelf.ask_anew(&ScaleSetId::new("/sub/x/"), &[three.clone()], at(10));
+    shelf.ask_anew(&ScaleSetId::new("/sub/x/"), std::slice::from_ref(&three), at(10));
     assert_eq!((imaged(None), imaged(Some(at(5)))), (None, None));
     assert_eq!(imaged(Some(at(95))), Some(at(95)));
     assert_eq!(imaged(Some(at(500))), Some(at(95)), "later work is another's");
