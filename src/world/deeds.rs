@@ -10,7 +10,8 @@ use super::instance::{Instance, Power, Provisioning, Step};
 use super::operation::Came;
 use super::queue::Due;
 use super::spec::{
-    EvictionPolicy, HOUR, InstanceId, ModelPatch, Ms, Native, Priority, Protection, SetId, Zone,
+    EvictionPolicy, HOUR, InstanceId, ModelPatch, Ms, Native, OpId, Priority, Protection, SetId,
+    Zone,
 };
 
 /// How an image is bad.
@@ -203,6 +204,11 @@ impl World {
     }
 
     fn delete_set(&mut self, set: SetId) {
+        self.take_down(set, None, By::Person, true);
+    }
+
+    /// The set goes when the last of its VMs is gone.
+    pub(super) fn take_down(&mut self, set: SetId, op: Option<OpId>, by: By, force: bool) {
         let Some(it) = self.sets.get_mut(&set) else { return };
         it.deleting = true;
         it.rolling = None;
@@ -212,7 +218,7 @@ impl World {
             self.log(set, What::SetGone);
         }
         for key in keys {
-            self.begin_delete(set, key, None, By::Person, true, false);
+            self.begin_delete(set, key, op, by, force, false);
         }
     }
 

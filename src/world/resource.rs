@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::World;
 use super::answer::{Accepted, Answer, Refusal};
 use super::birth::exact;
-use super::events::{By, Change, What};
+use super::events::{By, Change};
 use super::gate::Call;
 use super::instance::InstanceView;
 use super::operation::{OpKind, OpStatus};
@@ -250,17 +250,7 @@ impl World {
             return Err(Refusal::locked(&it.name));
         }
         let op = self.start_op(set, OpKind::DeleteInstances, By::Caller);
-        let Some(it) = self.sets.get_mut(&set) else { return Ok(op) };
-        it.deleting = true;
-        it.rolling = None;
-        let keys: Vec<u64> = it.instances.keys().copied().collect();
-        if keys.is_empty() {
-            self.sets.remove(&set);
-            self.log(set, What::SetGone);
-        }
-        for key in keys {
-            self.begin_delete(set, key, Some(op), By::Caller, force, false);
-        }
+        self.take_down(set, Some(op), By::Caller, force);
         Ok(op)
     }
 

@@ -1,56 +1,19 @@
 //! No secret in any text: settings, tokens and failures printed in all ways, and all that is logged at any level, while the
 //! other side says back all it hears.
 
-use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use azure_core::http::{Method, Request, Url};
 use poolkeeper::adapters::azure::auth::{Settings, TokenSource, Way};
 use poolkeeper::model::time::Span;
 
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
-
+use crate::log::Log;
 use crate::sts::{Cli, FEDERATED, File, Reply, SECRET, Sts, TOKEN, by};
 
 fn nothing_of_it(text: &str) {
     for secret in [SECRET, TOKEN, FEDERATED, "eyJ", "PRIVATE"] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
-}
-
-/// All that is logged, in one text.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-impl Visit for Log {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        write!(self.0.lock().unwrap(), "{field}={value:?} ").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        span.record(&mut self.clone());
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, values: &Record<'_>) {
-        values.record(&mut self.clone());
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut self.clone());
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,7 +32,7 @@ async fn what_works_is_printed_without_it() {
     let mut request = Request::new(url, Method::Get);
     token.authorize(&mut request).unwrap();
     nothing_of_it(&format!("{request:?} {:?}", request.headers()));
-    let logged = log.0.lock().unwrap();
+    let logged = log.text();
     assert!(logged.contains("oauth2/v2.0/token"), "nothing was logged: {logged}");
     nothing_of_it(&logged);
 }
@@ -111,7 +74,7 @@ async fn what_fails_is_printed_without_it() {
             said.push(failed.to_string());
         }
     }
-    nothing_of_it(&log.0.lock().unwrap());
+    nothing_of_it(&log.text());
     assert_eq!(said.len(), 25);
     assert!(said.iter().all(|said| said.starts_with("no token by ")), "{said:#?}");
 }

@@ -8,6 +8,8 @@
 mod certificates;
 mod clouds;
 mod hidden;
+#[path = "../support/log.rs"]
+mod log;
 mod sharing;
 mod sts;
 mod ways;

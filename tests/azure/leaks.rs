@@ -1,53 +1,13 @@
 //! Nothing that people, logs or errors see holds a token, an operation's address, or what stands in a body.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use poolkeeper::act::ChangeCloud;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 use crate::kit::{Ledger, Purse, SECRET, Sheet, kit_of, set_id, target};
+use crate::log::Log;
 use crate::server::{Heard, Says};
-
-/// Every event at every level, as text.
-#[derive(Debug, Clone, Default)]
-struct Everything(Arc<Mutex<String>>);
-
-struct Words<'a>(&'a mut String);
-
-impl Visit for Words<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        let _ = write!(self.0, "{field}={value:?} ");
-    }
-}
-
-impl Subscriber for Everything {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        span.record(&mut Words(&mut self.0.lock().unwrap()));
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, values: &Record<'_>) {
-        values.record(&mut Words(&mut self.0.lock().unwrap()));
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut Words(&mut self.0.lock().unwrap()));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
 
 const SIGNATURE: &str = "c2lnbmF0dXJl";
 
@@ -72,7 +32,7 @@ fn wrongs(heard: &Heard) -> Vec<Says> {
 
 #[tokio::test]
 async fn nothing_leaks() {
-    let log = Everything::default();
+    let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let mut shown = String::new();
     for n in 0..9 {
@@ -93,7 +53,7 @@ async fn nothing_leaks() {
         let _ = write!(shown, "{:?} {operation:?} ", kit.azure.poll(&set_id(), &operation).await);
         let _ = write!(shown, "{:?} {:?} ", kit.azure, kit.purse);
     }
-    let log = log.0.lock().unwrap().clone();
+    let log = log.text();
     assert!(
         log.contains("ARM answered") && log.contains("ARM refused"),
         "the log was heard: {log}"

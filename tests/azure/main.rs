@@ -16,6 +16,8 @@ mod golden;
 mod in_place;
 mod kit;
 mod leaks;
+#[path = "../support/log.rs"]
+mod log;
 mod looks;
 mod proxies;
 mod random;

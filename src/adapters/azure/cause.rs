@@ -4,15 +4,20 @@
 use std::error::Error;
 use std::io;
 
-/// What to say where the cause is known: the first one from the inside out.
+/// What to say where the cause is known.
 pub(super) fn known(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    innermost(error).map(Cause::say)
+}
+
+/// The first cause that is known, from the inside out.
+pub(super) fn innermost(error: &(dyn Error + 'static)) -> Option<Cause> {
     let mut next = Some(error);
     let mut known = None;
     while let Some(error) = next {
         known = of(error).or(known);
         next = error.source();
     }
-    known.map(Cause::say)
+    known
 }
 
 /// Where it is not, the error and its causes in one line.
@@ -21,7 +26,7 @@ pub(super) fn say(error: &(dyn Error + 'static)) -> Box<str> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+pub(super) enum Cause {
     NoName,
     NobodyThere,
     ConnectLate,
@@ -74,6 +79,7 @@ fn of(error: &(dyn Error + 'static)) -> Option<Cause> {
         let inner = io.get_ref().and_then(|inner| of(inner));
         return inner.or_else(|| match io.kind() {
             io::ErrorKind::ConnectionRefused => Some(Cause::NobodyThere),
+            io::ErrorKind::TimedOut => Some(Cause::ConnectLate),
             _ => None,
         });
     }
@@ -90,10 +96,8 @@ fn of(error: &(dyn Error + 'static)) -> Option<Cause> {
     let says = |part: &str| text.contains(part);
     match () {
         () if says("dns error") || says("failed to lookup address") => Some(Cause::NoName),
-        () if says("proxy authorization required") => Some(Cause::ProxyLogin),
-        () if says("unsuccessful tunnel") || says("tunnel error: unsuccessful") => {
-            Some(Cause::ProxyRefused)
-        }
+        () if says("proxy auth") => Some(Cause::ProxyLogin),
+        () if says("unsuccessful tunnel") || says("tunnel error") => Some(Cause::ProxyRefused),
         () => None,
     }
 }
@@ -143,6 +147,8 @@ mod tests {
         assert_eq!(of(&tls(Bad::Expired)), Some(Cause::OutOfTime));
         assert_eq!(of(&io::Error::other(rustls::Error::DecryptError)), Some(Cause::Tls));
         assert_eq!(of(&io::Error::other("dns error: no such name")), Some(Cause::NoName));
+        let tunnel = io::Error::other("tunnel error: unsuccessful");
+        assert_eq!(of(&tunnel), Some(Cause::ProxyRefused));
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use azure_core::http::{HttpClient, Method, Request};
 use url::Url;
 
+use super::cause::{self, Cause};
+use super::date::http_date;
 use crate::ambient::Clock;
-use crate::model::time::{Span, Time};
+use crate::model::time::Span;
 
 /// The one HTTP client, shared.
 pub type Http = Arc<dyn HttpClient>;
@@ -51,7 +53,7 @@ pub async fn reach(http: &Http, url: &Url, clock: &impl Clock) -> Result<Answere
     let answer = http.execute_request(&request).await.map_err(|error| why(&error))?;
     let ended = clock.now();
     let theirs = answer.headers().iter().find(|(name, _)| name.as_str() == "date");
-    let theirs = theirs.and_then(|(_, value)| date(value.as_str()));
+    let theirs = theirs.and_then(|(_, value)| http_date(value.as_str()));
     // They told the time somewhere on the way, and in whole seconds.
     let half = Span::from_millis(ended.since(began).millis() / 2);
     let ahead_ms = theirs.map(|theirs| {
@@ -61,92 +63,29 @@ pub async fn reach(http: &Http, url: &Url, clock: &impl Clock) -> Result<Answere
     Ok(Answered { status: u16::from(answer.status()), ahead_ms })
 }
 
-/// `Sat, 21 Nov 2026 18:34:48 GMT`
-fn date(text: &str) -> Option<Time> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, rest) = text.split_once(", ")?;
-    let parts: Vec<&str> = rest.split_whitespace().collect();
-    let [day, month, year, clock, "GMT"] = parts[..] else { return None };
-    let month = MONTHS.iter().position(|known| *known == month)? + 1;
-    Time::parse(&format!("{year}-{month:02}-{day:0>2}T{clock}Z")).ok()
-}
-
-/// The first cause that is known, from the outside in.
 fn why(error: &(dyn std::error::Error + 'static)) -> Unreached {
-    let mut next = Some(error);
-    let mut found = None;
-    while let Some(error) = next {
-        found = known(error).or(found);
-        next = error.source();
-    }
-    found.unwrap_or(Unreached::Broken)
+    cause::innermost(error).map_or(Unreached::Broken, Unreached::from)
 }
 
-fn known(error: &(dyn std::error::Error + 'static)) -> Option<Unreached> {
-    if let Some(io) = error.downcast_ref::<std::io::Error>() {
-        // What stands inside is no source of it.
-        let inner = io.get_ref().and_then(|inner| known(inner));
-        return inner.or(match io.kind() {
-            std::io::ErrorKind::ConnectionRefused => Some(Unreached::Refused),
-            std::io::ErrorKind::TimedOut => Some(Unreached::Late),
-            _ => None,
-        });
-    }
-    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-        return Some(of_tls(tls));
-    }
-    if let Some(request) = error.downcast_ref::<reqwest::Error>()
-        && request.is_timeout()
-    {
-        return Some(Unreached::Late);
-    }
-    // These have no type that could be named.
-    let text = error.to_string();
-    let says = |part: &str| text.contains(part);
-    if says("dns error") || says("failed to lookup address") {
-        Some(Unreached::NoName)
-    } else if says("proxy authorization required") || says("proxy auth") {
-        Some(Unreached::ProxyLogin)
-    } else if says("tunnel error") || says("unsuccessful tunnel") {
-        Some(Unreached::ProxyRefused)
-    } else {
-        None
-    }
-}
-
-fn of_tls(error: &rustls::Error) -> Unreached {
-    use rustls::CertificateError as Bad;
-    match error {
-        rustls::Error::InvalidCertificate(Bad::UnknownIssuer) => Unreached::UnknownAuthority,
-        rustls::Error::InvalidCertificate(
-            Bad::NotValidForName | Bad::NotValidForNameContext { .. },
-        ) => Unreached::OtherName,
-        rustls::Error::InvalidCertificate(
-            Bad::Expired
-            | Bad::ExpiredContext { .. }
-            | Bad::NotValidYet
-            | Bad::NotValidYetContext { .. },
-        ) => Unreached::Expired,
-        // An authority that is no authority, or one that nobody knows by a chain of its own making.
-        rustls::Error::InvalidCertificate(_) => Unreached::UnknownAuthority,
-        _ => Unreached::Tls,
+impl From<Cause> for Unreached {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::NoName => Unreached::NoName,
+            Cause::NobodyThere => Unreached::Refused,
+            Cause::ConnectLate | Cause::AnswerLate => Unreached::Late,
+            Cause::UnknownAuthority => Unreached::UnknownAuthority,
+            Cause::OtherName => Unreached::OtherName,
+            Cause::OutOfTime => Unreached::Expired,
+            Cause::Tls => Unreached::Tls,
+            Cause::ProxyLogin => Unreached::ProxyLogin,
+            Cause::ProxyRefused => Unreached::ProxyRefused,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn their_clock_is_read_from_the_header() {
-        let read = date("Sat, 21 Nov 2026 18:34:48 GMT").unwrap();
-        assert_eq!(read, Time::parse("2026-11-21T18:34:48Z").unwrap());
-        assert!(date("Sun, 1 Mar 2026 00:00:00 GMT").is_some());
-        for odd in ["", "now", "Sat, 21 Nov 2026 18:34:48 CET", "Sat, 99 Nov 2026 18:34:48 GMT"] {
-            assert_eq!(date(odd), None, "{odd}");
-        }
-    }
 
     #[test]
     fn the_innermost_cause_that_is_known_counts() {

@@ -149,6 +149,10 @@ const CHARGE: &str = "x-ms-request-charge";
 // A day: whoever says more means "not soon", and a slip must not stop a pool for ever.
 const LONGEST_WAIT: Span = Span::days(1);
 
+/// Names of buckets taken from one answer.
+// 16: five were seen at once, and more would be no buckets but noise.
+const MOST_NAMES: usize = 16;
+
 /// On accepted calls 0 stands there too: it is no sign of throttling.
 const NO_BUCKET: &str = "VmssQueuedVMOperations";
 
@@ -191,9 +195,11 @@ impl ThrottleHint {
         if name.is_empty() || name == NO_BUCKET {
             return;
         }
+        let room = self.remaining.len() < MOST_NAMES;
         match self.remaining.iter_mut().find(|(known, _)| &**known == name) {
             Some((_, least)) => *least = left.min(*least),
-            None => self.remaining.push((name.into(), left)),
+            None if room => self.remaining.push((name.into(), left)),
+            None => {}
         }
     }
 
@@ -249,6 +255,53 @@ mod tests {
         let front = [("subscription-writes", 199), ("subscription-global-writes", 2999)];
         assert_eq!(names, [&front[..], &[("A", 3)]].concat());
         assert!(!hint.refused);
+    }
+
+    #[test]
+    fn the_headers_of_a_listing_are_read() {
+        let hint = read(
+            &[
+                ("x-ms-request-charge", "8"),
+                ("x-ms-ratelimit-remaining-subscription-reads", "249"),
+                ("x-ms-ratelimit-remaining-subscription-global-reads", "3749"),
+                (
+                    RESOURCE,
+                    "Microsoft.Compute/HighCostGetVMScaleSetSubscriptionMaximum;1077,Microsoft.Compute/\
+                     HighCostGetVMScaleSetResource;29, Microsoft.Compute/VMScaleSetVMViewsSubscriptionMaximum;29992",
+                ),
+            ],
+            200,
+        );
+        let named: Vec<_> = hint.remaining.iter().map(|(name, left)| (&**name, *left)).collect();
+        assert_eq!(
+            named,
+            [
+                ("subscription-reads", 249),
+                ("subscription-global-reads", 3_749),
+                ("HighCostGetVMScaleSetSubscriptionMaximum", 1_077),
+                ("HighCostGetVMScaleSetResource", 29),
+                ("VMScaleSetVMViewsSubscriptionMaximum", 29_992),
+            ]
+        );
+        assert_eq!((hint.charge, hint.refused, hint.retry_after), (Some(8), false, None));
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_believed() {
+        let hint = read(
+            &[
+                ("retry-after", " 17 "),
+                ("x-ms-request-charge", "-1"),
+                ("x-ms-ratelimit-remaining-subscription-writes", "many"),
+                (RESOURCE, ";5,x,,A;,C;99999999999,Microsoft.Compute/D;0"),
+            ],
+            429,
+        );
+        assert_eq!(hint.remaining, [("D".into(), 0)]);
+        assert_eq!((hint.refused, hint.retry_after), (true, Some(Span::seconds(17))));
+        assert_eq!(hint.charge, None);
+        let noise: Vec<String> = (0..99).map(|n| format!("N{n};1")).collect();
+        assert_eq!(read(&[(RESOURCE, &noise.join(","))], 200).remaining.len(), MOST_NAMES);
     }
 
     #[test]
