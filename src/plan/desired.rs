@@ -254,9 +254,11 @@ pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> boo
         most += i64::from(line.most);
     }
     let seen = i64::from(input.set.capacity);
-    // Where the number of others is ours too, one that only just came back may be the old one.
+    // Where the number of others is ours too, or it is not known what a request of ours did to it, one that only just came
+    // back may be the old one.
     let shown = memory.desired.shown_since.map_or(Span::ZERO, |at| input.set.read_at.since(at));
-    let stands = input.policy.owner == Owner::Pool || shown >= BELIEVED_AFTER;
+    let sure = memory.desired.ledger.iter().all(|line| line.folded || line.least == line.most);
+    let stands = (input.policy.owner == Owner::Pool && sure) || shown >= BELIEVED_AFTER;
     let explained = stands && (least..=most).contains(&seen) && !is_doubted(memory);
     explained || (memory.desired.below.is_none() && agrees_with_list(input, pending))
 }
