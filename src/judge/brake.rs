@@ -128,8 +128,13 @@ pub(super) fn repair(scene: &Scene, notes: &mut Notes) {
         notes.add(12, "repairs though too many failed at once", repaired);
         return;
     }
-    let begun = |look: &&Look| look.standing == Standing::Leaving && look.found.has(REPAIRED);
-    let begun = i64::try_from(scene.looks.iter().filter(begun).count()).unwrap_or(i64::MAX);
+    // Who was written off keeps nobody waiting for its turn.
+    let off = &case.planned.state.written_off;
+    let begun = scene.pairs().filter(|(machine, look)| {
+        let leaves = look.standing == Standing::Leaving && look.found.has(REPAIRED);
+        leaves && !off.contains(&machine.key())
+    });
+    let begun = i64::try_from(begun.count()).unwrap_or(i64::MAX);
     // In doubt all that was raised for is still to come. In place a drain is the first half of an update: its machine stays.
     let in_place = case.policy.rollout.method == Method::Reimage;
     let stays = |look: &&Look| look.standing == Standing::Leaving && !look.found.has(REPAIRED);

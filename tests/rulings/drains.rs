@@ -205,6 +205,40 @@ fn a_stuck_delete_is_asked_once_more_and_then_a_person_decides() {
 }
 
 #[test]
+fn one_that_is_held_is_not_asked_a_second_time() {
+    let stuck = |held: bool| {
+        let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).capacity(4);
+        let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::hours(2)).gone_for(
+            "o1",
+            Condition::Deleting,
+            Span::hours(2),
+        );
+        let pool = if held { pool.held("o1") } else { pool };
+        pool.delete_ended(&["o1"], Span::minutes(1), refused(Refusal::Conflict)).plan()
+    };
+    assert_eq!(stuck(false).deleted(), ["o1"]);
+    assert!(stuck(true).deleted().is_empty());
+}
+
+#[test]
+fn one_that_is_written_off_keeps_no_repair_waiting() {
+    use poolkeeper::model::action::Because;
+    use poolkeeper::model::journal::Phase;
+    let pool = Pool::new(4, "1", "0").settled().new_ready(2).new_failed(2);
+    let pool = pool.lifecycle("n4", Lifecycle::Deleting, Span::hours(2)).gone_for(
+        "n4",
+        Condition::Deleting,
+        Span::hours(2),
+    );
+    let at = pool.now.minus(Span::hours(2));
+    let going = Phase::Accepted { at, operation: None };
+    let stuck = pool.delete_entry(&["n4"], Because::Failed, Span::hours(2), going);
+    assert!(stuck.plan().deleted().is_empty());
+    let off = stuck.ask(AskVerb::WriteOff(InstanceId::new("n4")));
+    assert_eq!(off.plan().deleted(), ["n3"]);
+}
+
+#[test]
 fn an_ordinary_delete_is_never_forced() {
     let turn = Pool::new(3, "1", "0").old_ready(3).new_ready(1).policy(|d| d.deletion.force = true);
     assert!(matches!(turn.plan().planned.actions[..], [Action::Delete { force: false, .. }]));
