@@ -16,6 +16,10 @@ use crate::model::time::{Span, Time};
 const LOST_IS_GONE: u8 = 4;
 const LOST_FOR: Span = Span::minutes(2);
 
+/// Complete listings that must lack a machine that was seen to go.
+// 2: the capacity that was read just before the first may count it still, and a plan has to know that.
+const SEEN_GONE: u8 = 2;
+
 /// A machine of this age that serves has served before.
 // 2 h: creations that hang were seen to end after 40 to 90 minutes.
 const OLDER_THAN_BOOTS: Span = Span::hours(2);
@@ -208,9 +212,8 @@ impl<'a> Work<'a> {
         if set.complete && self.look.fresh {
             machine.missed = machine.missed.saturating_add(1);
             touched = true;
-            // One that was seen to go has a tomb as soon as a plan learnt of its first absence.
-            let buried =
-                goes(machine) && self.tombs.find(machine).is_some_and(|at| set.read_at > at);
+            let known = machine.missed >= SEEN_GONE && goes(machine);
+            let buried = known && self.tombs.find(machine).is_some_and(|at| set.read_at > at);
             let long = self.look.now.since(machine.since) >= LOST_FOR;
             let lost = machine.condition == Condition::Unknown && machine.missed >= LOST_IS_GONE;
             let ours = machine.lifecycle == Lifecycle::Deleting;

@@ -195,11 +195,11 @@ fn starts_from_truth(
     count: &Count,
     holds: &mut Holds,
 ) -> bool {
-    // The hold that says so is there whether anything is wished for or not.
-    if !desired::is_trusted(input, memory, journal.pending) {
+    if waits_for_deletes(input, memory, count, holds) {
         return false;
     }
-    if waits_for_deletes(input, memory, count, holds) {
+    // The hold that says so is there whether anything is wished for or not.
+    if !desired::is_trusted(input, memory, journal.pending) {
         return false;
     }
     if is_unsafe(input, memory) {

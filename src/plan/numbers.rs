@@ -79,7 +79,9 @@ impl Count {
             c.stuck += i64::from(stuck && going);
             c.deleting += i64::from(row.group == Group::Leaving && deleting && counts);
             c.ending += i64::from(row.group == Group::Leaving && deleting);
-            c.shades += i64::from(row.group == Group::Ghost && !row.unlisted && counts);
+            // Who has just gone may still be in the number.
+            let lasts = row.unlisted && !row.written_off;
+            c.shades += i64::from(row.group == Group::Ghost && (counts || lasts));
             c.live += i64::from(!(gone || deleted || row.written_off));
             c.excused += i64::from(row.written_off || (deleted && row.shown_deleting));
             c.overdue += i64::from(row.group == Group::Leaving && row.overdue);
