@@ -5,6 +5,8 @@ use super::Notes;
 use super::course::reopened;
 use super::facts::{Aim, Hit, Look, Scene, Standing, part};
 use crate::model::action::{Because, Verb};
+use crate::model::inventory::Native;
+use crate::model::journal::Entry;
 use crate::model::machine::Machine;
 use crate::model::policy::{Checkpoint, Method, Natives};
 use crate::model::rollout::{Cause, Rollout, Stage};
@@ -132,7 +134,12 @@ pub(super) fn surplus(scene: &Scene, notes: &mut Notes) {
     let count = i64::try_from(taken.len()).unwrap_or(i64::MAX);
     if count > over {
         let say = format!("takes {count} as surplus where {over} stand above {bound}");
-        notes.add(11, say, taken);
+        notes.add(11, say, taken.clone());
+    }
+    let case = scene.case;
+    let makes = |entry: &Entry| entry.verb() == Verb::Raise && !entry.is_ended();
+    if case.set.natives.contains(&Native::Overprovision) && case.journal.iter().any(makes) {
+        notes.about(11, "takes surplus that the cloud takes away itself", taken);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The limits that need the memory: the repair breaker, the brake on surplus, and what is remembered for the next turn.
 
 use crate::model::action::Because;
+use crate::model::inventory::Native;
 use crate::model::machine::Lifecycle;
 use crate::model::plan::{Input, Why};
 use crate::model::policy::{Owner, Unconfirmed};
@@ -79,6 +80,11 @@ pub(super) fn foreign_settles(input: &Input, memory: &PoolState) -> Option<Time>
     settled.max().filter(|at| *at > input.now)
 }
 
+/// A cloud that makes more than it was asked for takes the rest away itself, once enough came up.
+pub(super) fn trims_itself(input: &Input, journal: &Journal) -> bool {
+    journal.making && input.set.natives.contains(&Native::Overprovision)
+}
+
 /// How many may leave for being too many.
 pub(super) fn surplus_limit(
     input: &Input,
@@ -94,6 +100,7 @@ pub(super) fn surplus_limit(
     let closed = journal.raise_not_landed
         || count.pending > 0
         || foreign
+        || trims_itself(input, journal)
         || !desired::is_trusted(input, memory, journal.pending)
         || (first_sight && input.policy.unconfirmed == Unconfirmed::Hold)
         || (!memory.surplus_confirmed && !confirmed)

@@ -17,6 +17,8 @@ pub(super) struct Journal<'a> {
     pub pending: u32,
     /// A raise whose effect on the capacity was not read yet: no other may start.
     pub raise_not_landed: bool,
+    /// The cloud may still be at a raise of ours.
+    pub making: bool,
     /// A write whose answer was lost and that no later listing has settled.
     pub in_doubt: bool,
     /// When a write of ours to the set was last answered: what was read before does not show it.
@@ -66,6 +68,7 @@ impl<'a> Journal<'a> {
             input,
             pending: 0,
             raise_not_landed: false,
+            making: false,
             in_doubt: false,
             last_answer: None,
             by_vm,
@@ -113,7 +116,8 @@ impl<'a> Journal<'a> {
             }
             self.raise_not_landed |= !has_landed(input, entry, *to);
         }
-        if raises.is_empty() {
+        self.making = !raises.is_empty();
+        if !self.making {
             return;
         }
         raises.sort_by(|a, b| (a.0.written, &a.0.id).cmp(&(b.0.written, &b.0.id)));

@@ -50,6 +50,10 @@ pub(super) fn about_waiting(desk: &mut Desk, removals: &Removals, journal: &Jour
     if journal.raise_not_landed {
         hold(HoldReason::RaiseNotLanded, "none leaves before the last raise is read back", soon);
     }
+    if explain::trims_itself(desk.input, journal) {
+        let say = "the cloud makes more than it was asked for, and takes the rest away itself";
+        hold(HoldReason::RaiseNotLanded, say, soon);
+    }
     if let Some(at) = explain::foreign_settles(desk.input, &desk.memory) {
         hold(HoldReason::SizeDoubted, "others moved the capacity just now, so none leaves yet", at);
     }

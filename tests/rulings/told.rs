@@ -62,6 +62,17 @@ fn surplus_that_the_capacity_does_not_count_is_named() {
 }
 
 #[test]
+fn what_the_cloud_made_too_many_of_it_takes_away_itself() {
+    let pool = |natives: &[Native]| {
+        let pool = Pool::new(4, "1", "0").settled().new_ready(3).new_young(2).capacity(5);
+        let pool = pool.policy(|draft| draft.natives = Natives::Warn);
+        pool.set(|set| set.natives = natives.to_vec()).raise_open(4, 5, Span::minutes(20))
+    };
+    assert_eq!(pool(&[]).plan().deleted().len(), 1);
+    pool(&[Native::Overprovision]).plan().does(None, &[]).says("raiseNotLanded");
+}
+
+#[test]
 fn surplus_waits_while_others_move_the_capacity_and_says_so() {
     let pool = Pool::new(5, "1", "0").settled().new_ready(6);
     let moved = pool.clone().state(|s| s.desired.others = vec![NOW.minus(Span::minutes(1))]);

@@ -126,6 +126,18 @@ fn law_11_surplus_is_what_stands_above() {
     breaks(&[11], "one above, two taken", &five().delete("ab", Surplus));
     let mix = five().drain("b", Outdated).delete("a", Surplus);
     breaks(&[11], "one above, and it went as outdated", &mix);
+    let raised = || Pool::of(3, 1, 0).serving("abc", NEW).serving("d", NEW).raise(1);
+    let so_far = [
+        (Span::minutes(2), Event::Asking),
+        (Span::minutes(1), Event::Accepted(None)),
+        (Span::seconds(30), Event::Ended(Outcome::Done)),
+    ];
+    let made = |events: &[_]| {
+        let pool = raised().earlier(Span::minutes(2), events).delete("d", Surplus);
+        pool.set(|pool| pool.set.natives = vec![Native::Overprovision])
+    };
+    breaks(&[11], "the cloud trims what it makes", &made(&so_far[..2]));
+    lawful("until the raise has ended", &made(&so_far));
     let in_place = four().set(|pool| pool.draft.rollout.method = Method::Reimage);
     breaks(&[11], "the buffer of an update in place", &in_place.delete("n", Surplus));
 }
