@@ -6,15 +6,12 @@ use crate::model::action::{Action, READ_IS_FRESH, Target, Verb};
 use crate::model::ids::Revision;
 use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
-use crate::model::machine::{Condition, Machine};
+use crate::model::machine::{Condition, Listed, Machine};
 use crate::model::time::{Span, Time};
 
 /// An accepted operation that says nothing for this long is settled by what is listed.
 // 2 h: creations that hang were seen to end after 40 to 90 minutes.
 const LONGEST_OPERATION: Span = Span::hours(2);
-
-/// A listing may show the set as it was so long ago.
-const LISTS_LAG: Span = Span::minutes(15);
 
 /// A raise whose answer was lost and whose machines do not appear is told by its number after this.
 // 2 min: one read alone may show the set as it was before.
@@ -22,6 +19,9 @@ const RAISE_IN_DOUBT: Span = Span::minutes(2);
 
 /// The code under which a delete that passed its deadline is reported.
 pub const DELETE_DEADLINE: &str = "DeleteDeadline";
+
+/// A listing may show the set as it was so long ago.
+const LISTS_LAG: Span = Span::minutes(15);
 
 /// What the look of this turn says to the executor.
 #[derive(Debug, Clone, Copy)]
@@ -203,7 +203,11 @@ impl<'a> Sight<'a> {
     fn shows_done(&self, entry: &Entry) -> bool {
         match &entry.action {
             Action::Delete { targets, .. } => {
-                targets.iter().all(|target| matches!(self.shown(target), Shown::Gone))
+                let listed = Listed::of(self.machines);
+                let took = |target: &Target| {
+                    self.find(target).is_some_and(|m| entry.has_taken(m, self.set, listed))
+                };
+                targets.iter().all(|t| matches!(self.shown(t), Shown::Gone) || took(t))
             }
             Action::Raise { from, to, .. } => {
                 let born = births(self.open, self.machines);

@@ -5,6 +5,8 @@ use std::fmt;
 
 use super::action::{Action, Verb};
 use super::ids::{EntryId, Epoch, Key, Zone};
+use super::inventory::SetSeen;
+use super::machine::{Listed, Machine};
 use super::time::{Span, Time};
 
 /// How the cloud (or the cluster) refused. Classified once, where it was heard.
@@ -244,6 +246,17 @@ impl Entry {
                 None => Some(*at),
             },
         }
+    }
+
+    /// Whether this turn's listing, begun after the delete was accepted, shows that it has taken a machine.
+    pub fn has_taken(&self, machine: &Machine, set: &SetSeen, listed: Listed) -> bool {
+        let begun = matches!(self.phase, Phase::Accepted { at, .. } if set.read_at > at);
+        let asked = || self.action.targets().iter().any(|target| target.is(machine));
+        set.complete
+            && begun
+            && self.verb() == Verb::Delete
+            && listed.proves_gone(machine)
+            && asked()
     }
 
     /// How it ended for one machine of the batch; `None` while it goes on.

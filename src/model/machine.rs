@@ -161,6 +161,32 @@ impl Machine {
     }
 }
 
+/// What the last listing is worth, by what it lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// It lacks nobody but such as were on their way out: no row was lost.
+    whole: bool,
+    /// The birth of the newest it has: it is no picture from before that.
+    newest: Option<Time>,
+}
+
+impl Listed {
+    pub fn of(machines: &[Machine]) -> Self {
+        let goes =
+            |m: &Machine| m.lifecycle == Lifecycle::Deleting || m.condition == Condition::Deleting;
+        let there = machines.iter().filter(|machine| machine.missed == 0);
+        Self {
+            whole: machines.iter().all(|machine| machine.missed == 0 || goes(machine)),
+            newest: there.map(|machine| machine.created).max(),
+        }
+    }
+
+    /// It lacks this machine, though it has a younger one and everybody who is to stay.
+    pub fn proves_gone(self, machine: &Machine) -> bool {
+        machine.missed > 0 && self.whole && self.newest.is_some_and(|at| at > machine.created)
+    }
+}
+
 /// The key of a machine known by these three.
 pub fn identity(id: &InstanceId, vm: Option<&VmId>, created: Time) -> Key {
     match vm {

@@ -4,7 +4,7 @@
 use crate::model::action::Verb;
 use crate::model::ids::Key;
 use crate::model::journal::Refusal;
-use crate::model::machine::{Condition, Lifecycle, Machine};
+use crate::model::machine::{Condition, Lifecycle, Listed, Machine};
 use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
@@ -68,8 +68,10 @@ impl Tombs {
             let long = input.now.since(m.since) >= LOST_FOR;
             m.lifecycle == Lifecycle::Deleting && m.missed >= LOST_IS_GONE && long
         };
-        let going = |m: &&Machine| m.missed > 0 && (m.condition == Condition::Deleting || lost(m));
-        for machine in input.machines.iter().filter(going) {
+        let listed = Listed::of(input.machines);
+        let took = |m: &Machine| input.open.iter().any(|e| e.has_taken(m, input.set, listed));
+        let gone = |m: &Machine| m.condition == Condition::Deleting || lost(m) || took(m);
+        for machine in input.machines.iter().filter(|m| m.missed > 0 && gone(m)) {
             if self.find(machine).is_none() {
                 memory.tombs.push((machine.key(), input.now));
             }

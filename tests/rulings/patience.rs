@@ -126,6 +126,24 @@ fn who_was_seen_going_and_is_missed_has_a_tomb_for_as_long_as_it_is_listed() {
 }
 
 #[test]
+fn the_first_listing_without_one_whose_delete_was_accepted_gives_its_place_free() {
+    let leaving = |missed: &'static [&'static str]| {
+        let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1);
+        let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
+        let pool = pool.delete_open(&["o1"], Span::minutes(2)).capacity(3);
+        missed.iter().fold(pool, |pool, id| pool.edit(id, |machine| machine.missed = 1))
+    };
+    let buried = |pool: &Pool| pool.plan().planned.state.tombs.len();
+    assert_eq!(buried(&leaving(&[])), 0);
+    let gone = leaving(&["o1"]);
+    assert_eq!(buried(&gone), 1);
+    let turn = gone.plan();
+    gone.after(&turn, Span::seconds(20)).plan().does(Some(4), &[]);
+    // Somebody who was to stay is missed as well: the list is not to be believed yet.
+    assert_eq!(buried(&leaving(&["o1", "o2"])), 0);
+}
+
+#[test]
 fn no_rollout_is_opened_for_one_that_goes_anyway() {
     let pool = Pool::new(3, "1", "0").settled().old_ready(1).new_ready(3);
     assert!(pool.plan().planned.state.rollout.is_some());

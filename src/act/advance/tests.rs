@@ -4,6 +4,7 @@ use crate::model::action::{Because, Expect, ModelWrite};
 use crate::model::ids::{EntryId, Epoch, InstanceId, VmId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::Event;
+use crate::model::machine::Lifecycle;
 
 fn at(seconds: i64) -> Time {
     Time::from_millis(seconds * 1_000)
@@ -213,6 +214,36 @@ fn an_accepted_delete_is_read_off_the_listing_and_has_a_deadline() {
     assert!(
         matches!(late, Step::Settle(Outcome::Refused(r)) if r.code.as_deref() == Some(DELETE_DEADLINE))
     );
+}
+
+#[test]
+fn a_list_that_lacks_nobody_else_shows_that_an_accepted_delete_has_ended() {
+    let phase = Phase::Accepted { at: at(110), operation: Some(Operation::new("address")) };
+    let mut taken = machine(1, Condition::Unknown);
+    (taken.missed, taken.lifecycle) = (1, Lifecycle::Deleting);
+    let entry = entry(Verb::Delete, std::slice::from_ref(&taken), phase);
+    let born = |n, seconds| Machine { created: at(seconds), ..machine(n, Condition::Ready) };
+    let step = |read: i64, complete: bool, others: &[Machine]| {
+        let mut all = vec![taken.clone()];
+        all.extend_from_slice(others);
+        let read = SetSeen { complete, ..set(read, 3) };
+        advance(&entry, &sight(&read, &all, &[]), Pace::default(), at(120))
+    };
+    let (done, poll) = (Step::Settle(Outcome::Done), Step::Poll(Operation::new("address")));
+    let younger = born(2, 50);
+    assert_eq!(step(120, true, std::slice::from_ref(&younger)), done);
+    assert_eq!(step(120, false, std::slice::from_ref(&younger)), poll, "cut short");
+    assert_eq!(
+        step(105, true, std::slice::from_ref(&younger)),
+        poll,
+        "begun before it was accepted"
+    );
+    let sibling = born(2, 0);
+    assert_eq!(step(120, true, &[sibling]), poll, "the list may be from before its birth");
+    let lost = Machine { missed: 1, ..born(3, 40) };
+    assert_eq!(step(120, true, &[younger.clone(), lost.clone()]), poll, "it has lost a row");
+    let other = Machine { lifecycle: Lifecycle::Deleting, ..lost };
+    assert_eq!(step(120, true, &[younger, other]), done, "who was lost was to go");
 }
 
 #[test]
