@@ -4,13 +4,15 @@
 //!
 //! Never here: a decision, a call, a clock. A write is one transaction, and every write of a turn carries the epoch of the
 //! lease it was made under: an older one is refused. What doors write (asks and marks) is theirs alone: no turn overwrites it.
-//! Begin with [`Store`] and [`Commit`]; [`Journal`] holds the entries and [`contract`] says what any store must keep.
+//! Begin with [`Store`] and [`Commit`]; [`Journal`] holds the entries and [`contract`] says what any store must keep; [`record`] is how a store that lasts
+//! writes it down.
 
 mod births;
 pub mod contract;
 mod desk;
 mod history;
 mod journal;
+pub mod record;
 mod volatile;
 
 pub use births::{births, finished};
