@@ -156,3 +156,21 @@ fn settle(db: &Connection, most_bytes: Option<u64>) -> Result<(), rusqlite::Erro
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_synced_and_nobody_waits_for_readers() {
+        let folder = std::env::temp_dir().join(format!("poolkeeper-open-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let db = writer(&folder.join("pools.db"), None).unwrap();
+        let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).unwrap();
+        let mode: String = db.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        // 2 is FULL.
+        assert_eq!((mode.as_str(), number("synchronous"), number("foreign_keys")), ("wal", 2, 1));
+        drop(db);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
