@@ -21,8 +21,19 @@ const CRATES: &[(&str, Where)] = &[
     ("reqwest", Where::Rooms(AZURE)),
     ("ring", Where::Rooms(AZURE)),
     ("rustls", Where::Rooms(&["adapters::azure", "emulator"])),
-    ("tokio", Where::Rooms(&["ambient", "adapters::azure", "daemon", "emulator", "cli"])),
+    (
+        "tokio",
+        Where::Rooms(&[
+            "ambient",
+            "adapters::azure",
+            "adapters::sqlite",
+            "daemon",
+            "emulator",
+            "cli",
+        ]),
+    ),
     ("tracing", Where::Rooms(AZURE)),
+    ("rusqlite", Where::Rooms(&["adapters::sqlite"])),
     // Settings are addresses too.
     ("url", Where::Rooms(&["adapters::azure", "daemon"])),
     ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),
