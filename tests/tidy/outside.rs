@@ -22,7 +22,9 @@ const CRATES: &[(&str, Where)] = &[
     ("ring", Where::Rooms(AZURE)),
     ("rustls", Where::Rooms(&["adapters::azure", "emulator"])),
     ("tokio", Where::Rooms(&["ambient", "adapters::azure", "daemon", "emulator", "cli"])),
-    ("tracing", Where::Rooms(AZURE)),
+    ("tracing", Where::Rooms(&["adapters::azure", "daemon", "telemetry"])),
+    // How logs are written has one home.
+    ("tracing_subscriber", Where::Rooms(&["telemetry"])),
     // Settings are addresses too.
     ("url", Where::Rooms(&["adapters::azure", "daemon"])),
     ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),
