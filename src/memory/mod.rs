@@ -200,9 +200,6 @@ pub trait Store {
         now: Time,
         ttl: Span,
     ) -> impl Future<Output = Result<Lease, StoreError>> + Send;
-
-    /// Give this lease up before its time, so that whoever comes next need not wait. Nothing where another has it already.
-    fn release(&self, lease: &Lease) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 /// Whether an ask is known: waiting, or answered lately.

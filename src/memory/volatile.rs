@@ -175,12 +175,4 @@ impl Store for MemoryStore {
         inner.lease = Some(lease.clone());
         Ok(lease)
     }
-
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        let mut inner = self.lock();
-        if let Some(held) = inner.lease.as_mut().filter(|held| held.epoch == lease.epoch) {
-            held.not_after = Time::default();
-        }
-        Ok(())
-    }
 }

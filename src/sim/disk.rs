@@ -135,9 +135,4 @@ impl Store for Disk {
         self.epoch.store(lease.epoch.0, Ordering::Relaxed);
         Ok(lease)
     }
-
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.alive()?;
-        self.store.release(lease).await
-    }
 }

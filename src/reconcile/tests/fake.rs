@@ -338,8 +338,4 @@ impl Store for Disk {
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
         self.store.acquire(holder, now, ttl).await
     }
-
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.store.release(lease).await
-    }
 }
