@@ -1,6 +1,5 @@
 //! Small values as they travel: text that is borrowed where it can be, times, and words out of a table.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -10,51 +9,7 @@ use serde::{Serialize, Serializer};
 use super::diagnostic::{nearest, quote};
 use crate::model::time::Time;
 
-/// Text of a document; borrowed from it where nothing in it is escaped.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Text<'a>(Cow<'a, str>);
-
-impl<'a> Text<'a> {
-    pub fn new(text: &'a str) -> Self {
-        Self(Cow::Borrowed(text))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub fn to_box(&self) -> Box<str> {
-        self.as_str().into()
-    }
-}
-
-impl Serialize for Text<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Text<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Reader)
-    }
-}
+pub(super) use crate::memory::record::Text;
 
 /// A time as RFC 3339 text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

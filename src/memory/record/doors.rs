@@ -1,0 +1,76 @@
+//! What people said: asks, marks on machines, the audit.
+
+use super::form::{Form, keys, variants};
+use crate::memory::Audit;
+use crate::model::ids::{AskId, InstanceId, PoolName};
+use crate::model::machine::{DeleteRequest, MachineHold, Marks};
+use crate::model::plan::{Ask, AskVerb};
+use crate::model::time::Time;
+
+keys! {
+    Ask as AskKeys with v; {
+        must {
+            id: AskId,
+            verb: AskVerb,
+            by: Box<str>,
+            why: Box<str>,
+            at: Time,
+        }
+        may {}
+    }
+    Marks as MarksKeys with v; {
+        must {
+            delete: Option<DeleteRequest>,
+            hold: Option<MachineHold>,
+        }
+        may {}
+    }
+    DeleteRequest as DeleteKeys; {
+        must {
+            by: Box<str>,
+            why: Box<str>,
+        }
+        may {
+            now: bool,
+        }
+    }
+    MachineHold as HoldKeys; {
+        must {
+            by: Box<str>,
+            why: Box<str>,
+        }
+        may {}
+    }
+    Audit as AuditKeys with v; {
+        must {
+            at: Time,
+            who: Box<str>,
+            verb: Box<str>,
+            why: Box<str>,
+            came: Box<str>,
+        }
+        may {
+            pool: Option<PoolName>,
+            on: Box<str>,
+        }
+    }
+}
+
+variants! {
+    AskVerb as AskWord {
+        plain {
+            Pause,
+            Resume,
+            Abort,
+            Retry,
+            Approve,
+            Promote,
+            Rollback,
+            Refresh,
+            Release,
+            SettleCapacity,
+        }
+        one { WriteOff(InstanceId), }
+        many {}
+    }
+}

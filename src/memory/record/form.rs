@@ -1,0 +1,365 @@
+//! How values of the model travel: borrowed text where it can be, words out of tables, structures by their keys.
+//!
+//! The tables below write and read in one, so that neither side forgets a field, and name every field of the model, so
+//! that a new one does not compile until somebody decided how it travels.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
+
+use crate::model::ids::{
+    AskId, EntryId, Epoch, Etag, InstanceId, Key, NodeName, PoolName, Revision, VmId, Zone,
+};
+use crate::model::time::Time;
+
+/// Text of a document; borrowed from it where nothing in it is escaped.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Text<'a>(Cow<'a, str>);
+
+impl<'a> Text<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn to_box(&self) -> Box<str> {
+        self.as_str().into()
+    }
+}
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Reader)
+    }
+}
+
+/// A value of which there are few, each with its word.
+pub(super) trait Named: Copy + PartialEq + 'static {
+    const WORDS: &'static [(&'static str, Self)];
+}
+
+/// A word out of its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Word<T>(pub T);
+
+impl<T: Named> Serialize for Word<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let found = T::WORDS.iter().find(|(_, value)| *value == self.0);
+        // What is in no table must not be written: nobody could read it.
+        let unknown = || serde::ser::Error::custom("a value without a word");
+        serializer.serialize_str(found.ok_or_else(unknown)?.0)
+    }
+}
+
+impl<'de, T: Named> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader<T>(PhantomData<T>);
+        impl<T: Named> Visitor<'_> for Reader<T> {
+            type Value = Word<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a known word")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Word<T>, E> {
+                let found = T::WORDS.iter().find(|(word, _)| *word == text);
+                let unknown = || E::custom(format_args!("{text:?} is no known word"));
+                found.map(|(_, value)| Word(*value)).ok_or_else(unknown)
+            }
+        }
+        deserializer.deserialize_str(Reader(PhantomData))
+    }
+}
+
+/// How a value of the model travels.
+pub(super) trait Form: Sized {
+    type Wire<'a>
+    where
+        Self: 'a;
+
+    fn wire(&self) -> Self::Wire<'_>;
+    fn back(wire: Self::Wire<'_>) -> Self;
+}
+
+macro_rules! copied {
+    ($($ty:ty),*) => {$(
+        impl Form for $ty {
+            type Wire<'a> = $ty;
+
+            fn wire(&self) -> $ty {
+                *self
+            }
+
+            fn back(wire: $ty) -> Self {
+                wire
+            }
+        }
+    )*};
+}
+
+copied!(bool, u8, u32, i32);
+
+macro_rules! texts {
+    ($($ty:ty),*) => {$(
+        impl Form for $ty {
+            type Wire<'a> = Text<'a>;
+
+            fn wire(&self) -> Text<'_> {
+                Text::new(self.as_str())
+            }
+
+            fn back(wire: Text<'_>) -> Self {
+                Self::new(wire.as_str())
+            }
+        }
+    )*};
+}
+
+texts!(AskId, EntryId, Etag, InstanceId, Key, NodeName, PoolName, Revision, VmId, Zone);
+
+impl Form for Box<str> {
+    type Wire<'a> = Text<'a>;
+
+    fn wire(&self) -> Text<'_> {
+        Text::new(self)
+    }
+
+    fn back(wire: Text<'_>) -> Self {
+        wire.to_box()
+    }
+}
+
+impl Form for Time {
+    type Wire<'a> = i64;
+
+    fn wire(&self) -> i64 {
+        self.millis()
+    }
+
+    fn back(wire: i64) -> Self {
+        Time::from_millis(wire)
+    }
+}
+
+impl Form for Epoch {
+    type Wire<'a> = u64;
+
+    fn wire(&self) -> u64 {
+        self.0
+    }
+
+    fn back(wire: u64) -> Self {
+        Epoch(wire)
+    }
+}
+
+impl<T: Form> Form for Option<T> {
+    type Wire<'a>
+        = Option<T::Wire<'a>>
+    where
+        T: 'a;
+
+    fn wire(&self) -> Option<T::Wire<'_>> {
+        self.as_ref().map(T::wire)
+    }
+
+    fn back(wire: Option<T::Wire<'_>>) -> Self {
+        wire.map(T::back)
+    }
+}
+
+impl<T: Form> Form for Vec<T> {
+    type Wire<'a>
+        = Vec<T::Wire<'a>>
+    where
+        T: 'a;
+
+    fn wire(&self) -> Vec<T::Wire<'_>> {
+        self.iter().map(T::wire).collect()
+    }
+
+    fn back(wire: Vec<T::Wire<'_>>) -> Self {
+        wire.into_iter().map(T::back).collect()
+    }
+}
+
+impl<A: Form, B: Form> Form for (A, B) {
+    type Wire<'a>
+        = (A::Wire<'a>, B::Wire<'a>)
+    where
+        A: 'a,
+        B: 'a;
+
+    fn wire(&self) -> (A::Wire<'_>, B::Wire<'_>) {
+        (self.0.wire(), self.1.wire())
+    }
+
+    fn back(wire: (A::Wire<'_>, B::Wire<'_>)) -> Self {
+        (A::back(wire.0), B::back(wire.1))
+    }
+}
+
+impl Form for BTreeMap<Box<str>, Box<str>> {
+    type Wire<'a> = BTreeMap<Text<'a>, Text<'a>>;
+
+    fn wire(&self) -> BTreeMap<Text<'_>, Text<'_>> {
+        self.iter().map(|(key, value)| (Text::new(key), Text::new(value))).collect()
+    }
+
+    fn back(wire: BTreeMap<Text<'_>, Text<'_>>) -> Self {
+        wire.into_iter().map(|(key, value)| (key.to_box(), value.to_box())).collect()
+    }
+}
+
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Values of which there are few, and their words.
+macro_rules! words {
+    ($($of:ident { $($word:literal => $value:expr,)* })*) => {$(
+        impl $crate::memory::record::form::Named for $of {
+            const WORDS: &'static [(&'static str, Self)] = &[$(($word, $value)),*];
+        }
+
+        impl Form for $of {
+            type Wire<'a> = $crate::memory::record::form::Word<$of>;
+
+            fn wire(&self) -> Self::Wire<'_> {
+                $crate::memory::record::form::Word(*self)
+            }
+
+            fn back(wire: Self::Wire<'_>) -> Self {
+                wire.0
+            }
+        }
+    )*};
+}
+
+/// Structures: keys that must be there, and those that may be left out at their default. `with v`: a document of its own,
+/// with its version.
+macro_rules! keys {
+    ($($model:ident as $name:ident $(with $first:ident)?; {
+        must { $($must:ident: $a:ty,)* }
+        may { $($may:ident: $b:ty,)* }
+    })*) => {$(
+        #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub(super) struct $name<'a> {
+            $(pub $first: u32,)?
+            $(#[serde(borrow)] $must: <$a as Form>::Wire<'a>,)*
+            $(
+                #[serde(
+                    borrow,
+                    default,
+                    skip_serializing_if = "crate::memory::record::form::is_default"
+                )]
+                $may: <$b as Form>::Wire<'a>,
+            )*
+            #[serde(skip)]
+            lives: std::marker::PhantomData<&'a ()>,
+        }
+
+        impl Form for $model {
+            type Wire<'a> = $name<'a>;
+
+            fn wire(&self) -> $name<'_> {
+                // Names every field, so that a new one cannot be left out here.
+                let $model { $($must,)* $($may,)* } = self;
+                $name {
+                    $($first: $crate::memory::record::VERSION,)?
+                    $($must: Form::wire($must),)*
+                    $($may: Form::wire($may),)*
+                    lives: std::marker::PhantomData,
+                }
+            }
+
+            fn back(wire: $name<'_>) -> Self {
+                Self { $($must: Form::back(wire.$must),)* $($may: Form::back(wire.$may),)* }
+            }
+        }
+
+        $crate::memory::record::form::keys!(@default $name { $($must)* } { $($may)* });
+    )*};
+    // Where every key may be left out, so may the whole.
+    (@default $name:ident {} { $($may:ident)* }) => {
+        impl Default for $name<'_> {
+            fn default() -> Self {
+                Self { $($may: Default::default(),)* lives: std::marker::PhantomData }
+            }
+        }
+    };
+    (@default $name:ident { $($must:ident)+ } { $($may:ident)* }) => {};
+}
+
+/// Alternatives: those that say nothing more, those with one value, those with several.
+macro_rules! variants {
+    ($($model:ident as $name:ident {
+        plain { $($plain:ident,)* }
+        one { $($one:ident($a:ty),)* }
+        many { $($many:ident { $($key:ident: $b:ty),* $(,)? },)* }
+    })*) => {$(
+        #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+        pub(super) enum $name<'a> {
+            $($plain,)*
+            $($one(#[serde(borrow)] <$a as Form>::Wire<'a>),)*
+            $($many { $(#[serde(borrow)] $key: <$b as Form>::Wire<'a>,)* },)*
+        }
+
+        impl Form for $model {
+            type Wire<'a> = $name<'a>;
+
+            fn wire(&self) -> $name<'_> {
+                match self {
+                    $($model::$plain => $name::$plain,)*
+                    $($model::$one(one) => $name::$one(Form::wire(one)),)*
+                    $($model::$many { $($key,)* } => {
+                        $name::$many { $($key: Form::wire($key),)* }
+                    })*
+                }
+            }
+
+            fn back(wire: $name<'_>) -> Self {
+                match wire {
+                    $($name::$plain => $model::$plain,)*
+                    $($name::$one(one) => $model::$one(Form::back(one)),)*
+                    $($name::$many { $($key,)* } => {
+                        $model::$many { $($key: Form::back($key),)* }
+                    })*
+                }
+            }
+        }
+    )*};
+}
+
+pub(super) use {keys, variants, words};

@@ -1,0 +1,172 @@
+//! Machine records: a row of values, since there may be a million of them and each start reads them all.
+//!
+//! A record stands under its key, which says its vmId. What is as it mostly is stands last and is left out at the end.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::form::{Form, Text, Word};
+use super::{RecordError, VERSION, read};
+use crate::model::ids::{InstanceId, NodeName, Revision, VmId, Zone};
+use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
+use crate::model::time::Time;
+
+/// Texts that machines of one pool have in common, kept once. A pool on hundreds of revisions at once only costs more.
+// 32: a few revisions and zones; looking through them must stay cheaper than one allocation.
+const SHARED_MOST: usize = 32;
+
+/// The texts that the machines of one pool share.
+#[derive(Debug, Default)]
+pub struct Shared(Vec<Arc<str>>);
+
+impl Shared {
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.iter().find(|known| ***known == *text) {
+            return Arc::clone(known);
+        }
+        let fresh: Arc<str> = text.into();
+        if self.0.len() < SHARED_MOST {
+            self.0.push(Arc::clone(&fresh));
+        }
+        fresh
+    }
+}
+
+/// Frozen: fields may be added at the end, with a default.
+#[derive(Debug, Serialize, Deserialize)]
+struct Row<'a>(
+    u32,
+    /// Its instance id.
+    #[serde(borrow)]
+    Text<'a>,
+    /// Whether its vmId is known: then it is its key.
+    bool,
+    /// Created.
+    i64,
+    /// Since when it has its condition.
+    i64,
+    /// First seen.
+    i64,
+    /// Was ever available.
+    bool,
+    /// The last that always stands is a word, so that leaving out at the end ends here.
+    Word<Condition>,
+    /// Revision.
+    #[serde(borrow, default)]
+    Option<Text<'a>>,
+    /// Zone.
+    #[serde(borrow, default)]
+    Option<Text<'a>>,
+    /// Node.
+    #[serde(borrow, default)]
+    Option<Text<'a>>,
+    /// Workloads.
+    #[serde(default)]
+    u32,
+    /// Since when it has its lifecycle, where that is not since its birth; then which.
+    #[serde(default)]
+    Option<i64>,
+    #[serde(default)] Option<Word<Lifecycle>>,
+    /// When its disk was made, where it was not with itself.
+    #[serde(default)]
+    Option<i64>,
+    #[serde(default)] Option<Word<Evidence>>,
+    #[serde(default)] Option<Word<Protection>>,
+    /// Complete listings that lacked it.
+    #[serde(default)]
+    u8,
+    /// What it was, and since when, before it could not be seen.
+    #[serde(default)]
+    Option<(Word<Condition>, i64)>,
+);
+
+fn unless<T: PartialEq>(value: T, usual: &T) -> Option<T> {
+    (value != *usual).then_some(value)
+}
+
+pub fn encode(machine: &Machine) -> Result<String, RecordError> {
+    // Names every field, so that a new one cannot be left out here.
+    let Machine {
+        id,
+        vm,
+        zone,
+        created,
+        imaged,
+        first_seen,
+        revision,
+        evidence,
+        condition,
+        since,
+        before_gap,
+        ever_available,
+        lifecycle,
+        lifecycle_since,
+        protection,
+        missed,
+        workloads,
+        node,
+        marks: _,
+    } = machine;
+    let row = Row(
+        VERSION,
+        id.wire(),
+        vm.is_some(),
+        created.millis(),
+        since.millis(),
+        first_seen.millis(),
+        *ever_available,
+        condition.wire(),
+        revision.wire(),
+        zone.wire(),
+        node.wire(),
+        *workloads,
+        unless(lifecycle_since.millis(), &created.millis()),
+        unless(*lifecycle, &Lifecycle::InService).wire(),
+        unless(imaged.millis(), &created.millis()),
+        unless(*evidence, &Evidence::Model).wire(),
+        unless(*protection, &Protection::None).wire(),
+        *missed,
+        before_gap.wire(),
+    );
+    let mut text = super::write("machine", &row)?;
+    trim(&mut text);
+    Ok(text)
+}
+
+/// Leave out at the end what a reader takes for granted: nothing, and no number.
+fn trim(text: &mut String) {
+    const USUAL: [&str; 2] = [",null]", ",0]"];
+    while let Some(rest) = USUAL.iter().find_map(|usual| text.strip_suffix(usual)) {
+        let keep = rest.len();
+        text.truncate(keep);
+        text.push(']');
+    }
+}
+
+pub fn decode(key: &str, text: &str, shared: &mut Shared) -> Result<Machine, RecordError> {
+    let row: Row<'_> = read("machine", text, |row: &Row<'_>| row.0)?;
+    let created = Time::from_millis(row.3);
+    let vm = row.2.then(|| VmId::new(key));
+    Ok(Machine {
+        id: InstanceId::new(row.1.as_str()),
+        vm,
+        zone: row.9.map(|zone| Zone::shared(&shared.text(zone.as_str()))),
+        created,
+        imaged: row.14.map_or(created, Time::from_millis),
+        first_seen: Time::from_millis(row.5),
+        revision: row.8.map(|revision| Revision::shared(&shared.text(revision.as_str()))),
+        evidence: row.15.map_or(Evidence::Model, |evidence| evidence.0),
+        condition: row.7.0,
+        since: Time::from_millis(row.4),
+        before_gap: row.18.map(Form::back),
+        ever_available: row.6,
+        lifecycle: row.13.map_or(Lifecycle::InService, |lifecycle| lifecycle.0),
+        lifecycle_since: row.12.map_or(created, Time::from_millis),
+        protection: row.16.map_or(Protection::None, |protection| protection.0),
+        missed: row.17,
+        workloads: row.11,
+        node: row.10.map(|node| NodeName::new(node.as_str())),
+        marks: None,
+    })
+}

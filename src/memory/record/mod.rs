@@ -1,0 +1,116 @@
+//! RECORDS. How what is remembered is written down: the payloads that every durable store keeps, one module a kind.
+//!
+//! Never here: a table of a store, a second way to read a version, a field dropped or read in a new way. A payload says
+//! its version. What a newer program wrote is refused, with the advice to run that one.
+//! Begin with the functions here; `form` says how values travel. Times are milliseconds since 1970.
+
+mod doors;
+mod form;
+mod history;
+mod journal;
+mod machine;
+mod state;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use serde::{Deserialize, Serialize};
+
+use crate::memory::{Audit, Line};
+use crate::model::ids::Key;
+use crate::model::journal::Entry;
+use crate::model::machine::{Machine, Marks};
+use crate::model::plan::Ask;
+use crate::model::rollout::PoolState;
+use form::Form;
+
+pub use form::Text;
+pub use machine::Shared;
+
+/// The version that is written, and the only one that is read.
+pub const VERSION: u32 = 1;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error(
+        "a {what} was written in version {found} and this program knows version {VERSION}: start the newer program \
+         again, or restore the store as it was before it ran"
+    )]
+    Version { what: &'static str, found: u64 },
+    #[error("a {what} cannot be read: the store is damaged; restore it from a backup")]
+    Unreadable {
+        what: &'static str,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("a {what} cannot be written down")]
+    Unwritable {
+        what: &'static str,
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+fn write<T: Serialize>(what: &'static str, wire: &T) -> Result<String, RecordError> {
+    serde_json::to_string(wire).map_err(|source| RecordError::Unwritable { what, source })
+}
+
+fn read<'a, T: Deserialize<'a>>(
+    what: &'static str,
+    text: &'a str,
+    version: impl Fn(&T) -> u32,
+) -> Result<T, RecordError> {
+    let refused = |found| RecordError::Version { what, found };
+    match serde_json::from_str::<T>(text) {
+        Ok(wire) if version(&wire) == VERSION => Ok(wire),
+        Ok(wire) => Err(refused(version(&wire).into())),
+        // A version to come may look otherwise: its number is what to speak of.
+        Err(source) => Err(match version_of(text) {
+            Some(found) if found != u64::from(VERSION) => refused(found),
+            _ => RecordError::Unreadable { what, source },
+        }),
+    }
+}
+
+/// A row begins with its version; a document names it `v`.
+fn version_of(text: &str) -> Option<u64> {
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    value.get("v").or_else(|| value.get(0))?.as_u64()
+}
+
+macro_rules! records {
+    ($($(#[$doc:meta])* $write:ident, $read:ident: $of:ty as $keys:path, $what:literal;)*) => {$(
+        $(#[$doc])*
+        pub fn $write(value: &$of) -> Result<String, RecordError> {
+            write($what, &value.wire())
+        }
+
+        pub fn $read(text: &str) -> Result<$of, RecordError> {
+            Ok(Form::back(read($what, text, |wire: &$keys| wire.v)?))
+        }
+    )*};
+}
+
+records! {
+    write_state, read_state: PoolState as state::State<'_>, "pool state";
+    /// With the address of its operation, which must not be shown: whoever keeps the text keeps it to itself.
+    write_entry, read_entry: Entry as journal::EntryKeys<'_>, "journal entry";
+    write_line, read_line: Line as history::LineKeys<'_>, "line of history";
+    write_ask, read_ask: Ask as doors::AskKeys<'_>, "ask";
+    write_marks, read_marks: Marks as doors::MarksKeys<'_>, "mark";
+    write_audit, read_audit: Audit as doors::AuditKeys<'_>, "line of the audit";
+}
+
+/// The record of a machine, to stand under its key. Marks are not part of it: they belong to the doors.
+pub fn write_machine(machine: &Machine) -> Result<String, RecordError> {
+    machine::encode(machine)
+}
+
+pub fn read_machine(key: &Key, text: &str, shared: &mut Shared) -> Result<Machine, RecordError> {
+    machine::decode(key.as_str(), text, shared)
+}
+
+/// What serialises as the state of a pool, for documents that carry one.
+pub fn state_document(state: &PoolState) -> impl Serialize + '_ {
+    state.wire()
+}
