@@ -125,6 +125,7 @@ fn help_texts() {
         "explain",
         "doctor",
         "simulate",
+        "serve",
         "validate",
         "emulate",
         "completions",

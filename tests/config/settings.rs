@@ -1,14 +1,8 @@
 //! `config/poolkeeper.yaml`.
 
-use std::fs;
-use std::path::Path;
-
 use poolkeeper::daemon::settings::{Sources, keys};
 
-pub fn text(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(path);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
+use super::text;
 
 fn settle(text: &str) -> Vec<(&'static str, Option<String>)> {
     let file = Some(("poolkeeper.yaml".to_owned(), text.as_bytes().to_vec()));

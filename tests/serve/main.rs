@@ -10,5 +10,6 @@ mod settings;
 #[path = "../support/golden.rs"]
 mod golden_files;
 
+#[expect(dead_code, reason = "support is shared, and not all of it is needed here")]
 #[path = "../support/program.rs"]
 mod run;

@@ -265,7 +265,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
             return;
         }
         let lease = lease.borrow().clone();
-        if let Err(error) = store.release(&lease).await {
+        if let Err(error) = store.resign(lease.epoch, self.doors.clock.now()).await {
             tracing::warn!(
                 "the lease was not given up: {error}; whoever leads next waits for its end"
             );

@@ -128,6 +128,16 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     /// Replays every pool from the store. A pool that cannot be read keeps none of the others from theirs.
     pub async fn recover(&mut self, pools: &Pools, store: &S) {
         let now = self.live.now();
+        let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
+        match store.pools().await {
+            Ok(known) => {
+                for name in known.iter().filter(|name| !is_meant(name)) {
+                    let pool = name.as_str();
+                    tracing::info!(pool, "remembered, and no file names it: it is let alone");
+                }
+            }
+            Err(error) => tracing::error!("the store does not say which pools it knows: {error}"),
+        }
         for seen in self.board.pools() {
             let name = &seen.policy.name;
             if !pools.meant.iter().any(|meant| meant.policy.name == *name) {
