@@ -120,12 +120,12 @@ fn help_texts() {
     page("help", &["--help"], "");
     for command in [
         "demo",
+        "serve",
         "status",
         "plan",
         "explain",
         "doctor",
         "simulate",
-        "serve",
         "validate",
         "emulate",
         "completions",

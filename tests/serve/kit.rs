@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use poolkeeper::ambient::{Clock, Sleep, SystemClock};
 use poolkeeper::daemon::board::PoolSeen;
-use poolkeeper::daemon::run::{Daemon, Doors, Ended, Plan, Stop};
+use poolkeeper::daemon::run::{Daemon, Doors, Ended, Plan, Stop, Ticks};
 use poolkeeper::daemon::settings::Sources;
 use poolkeeper::daemon::{Access, Manager};
 use poolkeeper::emulator::{Emulator, Listening, Seed};
@@ -69,6 +69,14 @@ impl Sleep for Quick {
         let wait = if at > self.now() { ms.unsigned_abs() + 1 } else { 0 };
         tokio::time::sleep(Duration::from_millis(wait)).await;
     }
+}
+
+impl Ticks for Quick {
+    type Mark = ();
+
+    fn mark(&self) {}
+
+    fn keep_up(&self, (): ()) {}
 }
 
 pub struct House {

@@ -34,11 +34,21 @@ async fn a_pool_is_upgraded_from_end_to_end() {
     }
     assert!(!page.contains("poolkeeper_arm_calls_total{operation=\"list\"} 0"), "{page}");
     assert_eq!(page.lines().filter(|line| line.starts_with("# TYPE")).count(), FAMILIES.len());
+    let name = poolkeeper::model::ids::PoolName::new("web");
+    let scene = daemon.doors.bell.scene(&name).await.unwrap();
+    let named = |index: u32| &scene.machines[index as usize];
+    let planned = scene.report.planned.as_ref().unwrap();
+    assert_eq!(scene.machines.len(), planned.report.machines.len());
+    assert!(planned.report.machines.iter().all(|row| named(row.index).lifecycle == row.lifecycle));
+    assert!(scene.facts.quota.is_some(), "quota is looked at in live turns: {:?}", scene.facts);
+    assert!(
+        daemon.doors.bell.scene(&poolkeeper::model::ids::PoolName::new("none")).await.is_none()
+    );
     assert_eq!(daemon.doors.counters().laws(), 0);
     assert!(daemon.doors.counters().turns(Outcome::Done) > 3);
     // At rest nothing is written to the cloud.
     let writes = house.writes();
-    pass(&house.clock, Span::minutes(12)).await;
+    pass(&house.clock, Span::minutes(6)).await;
     assert_eq!(house.writes(), writes);
     daemon.end().await;
 }

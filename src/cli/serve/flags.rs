@@ -28,6 +28,10 @@ pub(super) struct Flags {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
+    /// Print the settings that would hold, and where each came from, and end
+    #[arg(long)]
+    pub print_settings: bool,
+
     #[command(flatten)]
     cloud: Cloud,
 }

@@ -52,10 +52,6 @@ To try it without an account, run `poolkeeper emulate` in another terminal: it p
 pub struct Serve {
     #[command(flatten)]
     flags: Flags,
-
-    /// Print the settings that would hold, and where each came from, and end
-    #[arg(long)]
-    print_settings: bool,
 }
 
 fn examples() -> String {
@@ -71,7 +67,7 @@ impl Serve {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
         let json = shell.one_document("serve")?;
         let settled = self.sources()?.settle().map_err(|faults| refused(&faults, shell))?;
-        if self.print_settings {
+        if self.flags.print_settings {
             match json {
                 true => shell.line(&told::document(&settled))?,
                 false => shell.print(&settled.to_yaml())?,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::serve::{Daemon, Ended, Plan, ServeError};
-use crate::ambient::{Clock, SystemClock};
+use crate::ambient::{Clock, SteadyClock, SystemClock};
 use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::notify::Manager;
 use crate::daemon::settings::{Settings, StoreAt};
@@ -56,7 +56,7 @@ async fn serve<S: Store + Send + Sync + 'static>(
     manager: Manager,
     holder: String,
 ) -> Result<Ended, BeginError> {
-    let (clock, decide) = (SystemClock, Decisions::PRODUCTION);
+    let (clock, decide) = (SteadyClock::default(), Decisions::PRODUCTION);
     let plan = Plan { settings, access, store, clock, manager, holder, decide };
     let daemon = Daemon::open(plan).await?;
     daemon.on_signals()?;

@@ -33,9 +33,12 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
     pub async fn lead(&self) -> Lease {
         let mut told: Option<Box<str>> = None;
         loop {
-            let now = self.clock.now();
+            let (mark, now) = (self.clock.mark(), self.clock.now());
             let wait = match self.store.acquire(self.holder, now, self.ttl).await {
-                Ok(lease) => return lease,
+                Ok(lease) => {
+                    self.clock.keep_up(mark);
+                    return lease;
+                }
                 Err(StoreError::Held { by, until }) => {
                     let say =
                         format!("another process leads, {by}, until {until} at least: waiting");
@@ -74,8 +77,10 @@ pub(super) async fn keep<S: Store, C: Ticks>(
         let now = clock.now();
         let wait = if said_why { TRIES_AGAIN } else { third(ttl) };
         clock.sleep_until(now.plus(wait)).await;
+        let mark = clock.mark();
         match store.acquire(&lease.holder, clock.now(), ttl).await {
             Ok(new) if new.epoch == lease.epoch => {
+                clock.keep_up(mark);
                 board.set_house(|house| house.lead = Lead::Ours(new.clone()));
                 tell.send_replace(new);
                 said_why = false;

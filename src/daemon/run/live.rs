@@ -3,11 +3,12 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use super::scene::Noting;
 use crate::act::{Answer, ChangeCluster, Drain, Draining, Order};
 use crate::adapters::azure::Azure;
 use crate::adapters::azure::auth::{TokenSource, Tokens};
 use crate::adapters::azure::reach;
-use crate::ambient::Sleep;
+use crate::ambient::{Mark, Sleep, SteadyClock};
 use crate::daemon::access::{Access, BadAccess, Proxied};
 use crate::daemon::trouble::{self, Trouble};
 use crate::memory::Store;
@@ -15,10 +16,28 @@ use crate::model::time::Time;
 use crate::pace::{Paced, Pacer};
 use crate::reconcile::{Decisions, World};
 
-/// A clock that tasks share.
-pub trait Ticks: Sleep + Clone + Debug + Send + Sync + 'static {}
+/// A clock that tasks share. It may lag when somebody sets it back; what is held by time must end all the same.
+pub trait Ticks: Sleep + Clone + Debug + Send + Sync + 'static {
+    /// A moment by whatever measures time that passes.
+    type Mark: Send;
 
-impl<C: Sleep + Clone + Debug + Send + Sync + 'static> Ticks for C {}
+    fn mark(&self) -> Self::Mark;
+
+    /// From now on no time is told that is earlier than this moment and what passed since.
+    fn keep_up(&self, since: Self::Mark);
+}
+
+impl Ticks for SteadyClock {
+    type Mark = Mark;
+
+    fn mark(&self) -> Mark {
+        SteadyClock::mark(self)
+    }
+
+    fn keep_up(&self, since: Mark) {
+        SteadyClock::keep_up(self, since);
+    }
+}
 
 /// One cloud, as one identity sees it, with one pace for all pools.
 #[derive(Debug)]
@@ -26,7 +45,7 @@ pub struct Live<S, C> {
     cloud: Paced<Azure, C>,
     cluster: NoCluster,
     store: Arc<S>,
-    decide: Decisions,
+    decide: Noting,
     clock: C,
 }
 
@@ -57,7 +76,7 @@ impl<S, C: Ticks> Live<S, C> {
         let learn = Arc::clone(&pacer);
         let azure = Azure::new(cloud, http, tokens, learn, Arc::new(clock.clone()));
         let cloud = Paced::new(azure, pacer);
-        Ok(Self { cloud, cluster: NoCluster, store, decide, clock })
+        Ok(Self { cloud, cluster: NoCluster, store, decide: Noting::new(decide), clock })
     }
 
     pub fn azure(&self) -> &Azure {
@@ -83,7 +102,7 @@ impl<S: Store + Send + Sync, C: Ticks> World for Live<S, C> {
     type Cloud = Paced<Azure, C>;
     type Cluster = NoCluster;
     type Store = S;
-    type Decide = Decisions;
+    type Decide = Noting;
     type Clock = C;
 
     fn read(&self) -> &Paced<Azure, C> {
@@ -106,7 +125,7 @@ impl<S: Store + Send + Sync, C: Ticks> World for Live<S, C> {
         &self.store
     }
 
-    fn decide(&self) -> &Decisions {
+    fn decide(&self) -> &Noting {
         &self.decide
     }
 

@@ -15,16 +15,19 @@
 //! Begin with [`Daemon::run`]; [`turns`] is the loop.
 
 mod begin;
+mod bell;
 mod files;
 mod lease;
 mod live;
+mod scene;
 mod serve;
 mod stop;
 mod tell;
 mod turns;
 
 pub use begin::{BeginError, begin};
+pub use bell::Bell;
 pub use live::{Live, NoCluster, NotOpened, Ticks};
+pub use scene::{Noting, Scene};
 pub use serve::{Daemon, Doors, Ended, Plan, ServeError};
 pub use stop::{Stop, Stopping};
-pub use turns::Bell;

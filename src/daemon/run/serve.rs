@@ -7,11 +7,12 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::bell::{Bell, Rung};
 use super::files::{Files, Pools};
 use super::lease::{Candidate, keep};
 use super::live::{Live, NotOpened, Ticks};
 use super::stop::{Stop, Stopping};
-use super::turns::{Bell, Ears, House, Over, Turns};
+use super::turns::{Ears, House, Over, Turns};
 use crate::ambient::Dice;
 use crate::daemon::access::Access;
 use crate::daemon::board::{Board, Lead};
@@ -20,7 +21,6 @@ use crate::daemon::metrics;
 use crate::daemon::notify::Manager;
 use crate::daemon::settings::Settings;
 use crate::memory::Store;
-use crate::model::ids::PoolName;
 use crate::reconcile::Decisions;
 use crate::telemetry::Counters;
 
@@ -103,7 +103,7 @@ pub struct Daemon<S, C> {
     stop: Stop,
     reload: Arc<Notify>,
     doors: Doors<S, C>,
-    rung: mpsc::Receiver<PoolName>,
+    rung: mpsc::Receiver<Rung>,
     servers: JoinSet<&'static str>,
 }
 

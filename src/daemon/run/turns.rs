@@ -1,24 +1,26 @@
 //! The loop: one task owns the queue of turns, and makes those that are due, some beside each other.
 
+mod intake;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::Instrument;
 
+use super::bell::Rung;
 use super::files::Pools;
 use super::lease::is_good;
 use super::live::{Live, Ticks};
+use super::scene::{Given, Scene};
 use super::stop::Stopping;
 use super::tell;
 use crate::ambient::Dice;
-use crate::daemon::board::{Board, Failing, PoolSeen, Standing};
-use crate::daemon::folder::Meant;
+use crate::daemon::board::{Board, Failing};
 use crate::daemon::notify::Manager;
-use crate::memory::{Journal, Lease, Loaded, Store, StoreError};
+use crate::memory::{Journal, Lease, Store, StoreError};
 use crate::model::ids::PoolName;
-use crate::model::journal::{Entry, Phase};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport, World};
@@ -27,28 +29,6 @@ use crate::wake::{Wake, Why};
 
 /// A released pool with open entries is looked at this often.
 const WATCHED_EVERY: Span = Span::seconds(30);
-
-/// What a pool that was recovered does first may wait for as much, so that a thousand do not begin at once.
-const STARTS_WITHIN: Span = Span::seconds(2);
-
-/// Asks that wait for the loop to hear them.
-const ASKS: usize = 256;
-
-/// For whoever recorded an operator's ask: the pool's next turn is made now.
-#[derive(Debug, Clone)]
-pub struct Bell(mpsc::Sender<PoolName>);
-
-impl Bell {
-    pub(super) fn new() -> (Self, mpsc::Receiver<PoolName>) {
-        let (ring, rung) = mpsc::channel(ASKS);
-        (Self(ring), rung)
-    }
-
-    pub async fn ring(&self, pool: &PoolName) {
-        // A daemon that ended makes no turn; what was asked is in the store.
-        let _unheard = self.0.send(pool.clone()).await;
-    }
-}
 
 /// Why a term of leadership ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +41,7 @@ pub(super) enum Over {
 /// What the loop hears.
 pub(super) struct Ears<'a> {
     pub files: &'a mut watch::Receiver<Pools>,
-    pub rung: &'a mut mpsc::Receiver<PoolName>,
+    pub rung: &'a mut mpsc::Receiver<Rung>,
     pub stopping: &'a Stopping,
 }
 
@@ -84,6 +64,8 @@ struct Kept {
     /// `None` while its turn runs.
     turn: Option<PoolTurn>,
     released: bool,
+    /// Those who want to see it once its turn is over.
+    shows: Vec<oneshot::Sender<Scene>>,
 }
 
 /// A turn that came to its end.
@@ -125,43 +107,6 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
     }
 
-    /// Replays every pool from the store. A pool that cannot be read keeps none of the others from theirs.
-    pub async fn recover(&mut self, pools: &Pools, store: &S) {
-        let now = self.live.now();
-        let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
-        match store.pools().await {
-            Ok(known) => {
-                for name in known.iter().filter(|name| !is_meant(name)) {
-                    let pool = name.as_str();
-                    tracing::info!(pool, "remembered, and no file names it: it is let alone");
-                }
-            }
-            Err(error) => tracing::error!("the store does not say which pools it knows: {error}"),
-        }
-        for seen in self.board.pools() {
-            let name = &seen.policy.name;
-            if !pools.meant.iter().any(|meant| meant.policy.name == *name) {
-                self.board.remove(name);
-            }
-        }
-        for (n, meant) in pools.meant.iter().enumerate() {
-            let name = &meant.policy.name;
-            let mut turn = new_turn(name);
-            let recovered = turn.recover(store).await.map(found);
-            self.keep(meant, turn);
-            let wait = STARTS_WITHIN.millis() * n as i64 / pools.meant.len().max(1) as i64;
-            self.wake.ask(name, Why::News(Span::from_millis(wait)), now);
-            let pool = name.as_str();
-            match recovered {
-                Ok((machines, open, in_doubt, oldest)) => {
-                    self.board.change_pool(name, |seen| (seen.open, seen.oldest) = (open, oldest));
-                    tracing::info!(pool, machines, open, in_doubt, file = %meant.file, "recovered");
-                }
-                Err(error) => tracing::error!(pool, "cannot be read from the store: {error}"),
-            }
-        }
-    }
-
     /// Until we are told to stop, or another leads.
     pub async fn run(&mut self, ears: Ears<'_>, deposed: impl Future<Output = ()>) -> Over {
         let mut deposed = std::pin::pin!(deposed);
@@ -185,7 +130,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                         return Over::Deposed;
                     }
                 }
-                Some(pool) = rung.recv() => self.wake.ask(&pool_known(&self.kept, pool), Why::Operator, clock.now()),
+                Some(rung) = rung.recv() => match rung {
+                    Rung::Asked(pool) => self.asked(&pool, clock.now()),
+                    Rung::Show(pool, show) => self.show(&pool, show),
+                },
                 () = tick(&mut beat) => self.manager.alive(),
                 () = clock.sleep_until(due) => {}
             }
@@ -252,21 +200,34 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         let now = self.live.now();
         let took = now.since(began);
         let span = tracing::info_span!("turn", pool = name.as_str());
-        span.in_scope(|| match ended {
+        let over = span.in_scope(|| self.ended(&name, ended, took, now));
+        let shows = self.kept.get_mut(&name).map(|kept| std::mem::take(&mut kept.shows));
+        shows.into_iter().flatten().for_each(|show| self.show(&name, show));
+        over
+    }
+
+    fn ended(
+        &mut self,
+        name: &PoolName,
+        ended: Result<(Id, Made), JoinError>,
+        took: Span,
+        now: Time,
+    ) -> Option<Over> {
+        match ended {
             Ok((_, Made { turn, did })) => {
                 let oldest = turn.remembered().map(|image| oldest(&image.journal));
-                if let Some(kept) = self.kept.get_mut(&name) {
+                if let Some(kept) = self.kept.get_mut(name) {
                     kept.turn = Some(turn);
                 }
-                self.board.change_pool(&name, |seen| {
+                self.board.change_pool(name, |seen| {
                     seen.running = false;
                     if let Some((open, oldest)) = oldest {
                         (seen.open, seen.oldest) = (open, oldest);
                     }
                 });
                 match did {
-                    Ok(did) => self.did(&name, did, took, now),
-                    Err(error) => return self.failed(&name, &error, took, now),
+                    Ok(did) => self.did(name, did, took, now),
+                    Err(error) => return self.failed(name, &error, took, now),
                 }
                 None
             }
@@ -279,11 +240,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 };
                 tracing::error!("{say}; the pool backs off, others go on");
                 self.counters.turn(Outcome::Panicked, took);
-                self.wake.failed(&name, now, None);
-                self.note_failure(&name, say.into(), now);
+                self.wake.failed(name, now, None);
+                self.note_failure(name, say.into(), now);
+                if let Some(kept) = self.kept.get_mut(name) {
+                    kept.turn = Some(new_turn(name));
+                }
                 None
             }
-        })
+        }
     }
 
     fn did(&mut self, name: &PoolName, did: Did, took: Span, now: Time) {
@@ -313,6 +277,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 self.wake.done(name, now);
                 self.kept.remove(name);
                 self.live.azure().forget(name);
+                self.live.decide().forget(name);
                 self.board.remove(name);
             }
             Did::Watched(left) => {
@@ -360,69 +325,33 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         });
     }
 
-    /// Pools as their files say now.
-    fn take_in(&mut self, pools: &Pools) {
-        let now = self.live.now();
-        self.board.set_house(|house| house.faults = pools.faults.to_vec());
-        let mut changed = false;
-        for meant in pools.meant.iter() {
-            let (name, pool) = (&meant.policy.name, meant.policy.name.as_str());
-            let (word, operator) = match self.kept.get(name) {
-                Some(kept) if kept.released => ("taken back", false),
-                Some(kept) if *kept.policy == *meant.policy => continue,
-                Some(_) => ("changed", false),
-                None => ("new", true),
-            };
-            changed = true;
-            tracing::info!(pool, file = %meant.file, "pool {word}");
-            self.keep(meant, new_turn(name));
-            let window = if operator { Span::ZERO } else { meant.policy.rollout.coalesce };
-            self.wake.ask(name, Why::News(window), now);
-        }
-        let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
-        for (name, kept) in
-            self.kept.iter_mut().filter(|(name, kept)| !kept.released && !is_meant(name))
-        {
-            changed = true;
-            kept.released = true;
-            tracing::info!(
-                pool = name.as_str(),
-                "released: no file names it; nothing is begun, and no machine is touched"
-            );
-            self.board.change_pool(name, |seen| seen.standing = Standing::Released);
-            self.wake.ask(name, Why::News(Span::ZERO), now);
-        }
-        if changed {
-            self.counters.reloaded();
+    /// Asked for a pool that is not there: the ask is in the store, and waits for its file.
+    fn asked(&mut self, pool: &PoolName, now: Time) {
+        match self.kept.contains_key(pool) {
+            true => self.wake.ask(pool, Why::Operator, now),
+            false => tracing::warn!(pool = pool.as_str(), "asked for, and not managed"),
         }
     }
 
-    /// `fresh` serves where the pool was not there before.
-    fn keep(&mut self, meant: &Meant, fresh: PoolTurn) {
-        let Meant { policy, file } = meant;
-        let name = &policy.name;
-        self.live.azure().watch(name, policy);
-        match self.kept.get_mut(name) {
-            Some(kept) => (kept.policy, kept.released) = (Arc::clone(policy), false),
-            None => {
-                let kept = Kept { policy: Arc::clone(policy), turn: Some(fresh), released: false };
-                self.kept.insert(name.clone(), kept);
-            }
+    fn show(&mut self, pool: &PoolName, show: oneshot::Sender<Scene>) {
+        let Some(kept) = self.kept.get_mut(pool) else { return };
+        let Some(turn) = &kept.turn else {
+            kept.shows.push(show);
+            return;
+        };
+        let report = self.board.pool(pool).and_then(|seen| seen.report.clone());
+        let given = self.live.decide().given(pool);
+        // A turn that decided and could not remember it left another report.
+        let given =
+            given.filter(|given| report.as_ref().is_some_and(|report| report.at == given.at));
+        if let (Some(report), Some(given), Some(image)) = (report, given, turn.remembered()) {
+            let Given { open, asks, facts, state, .. } = given;
+            let (policy, machines) = (Arc::clone(&kept.policy), image.machines.clone());
+            let scene = Scene { policy, report, machines, open, asks, facts, state };
+            // Whoever asked may be gone.
+            let _unseen = show.send(scene);
         }
-        let seen = || PoolSeen::new(Arc::clone(policy), Arc::clone(file));
-        self.board.set_pool(name, seen, |seen| {
-            (seen.policy, seen.file) = (Arc::clone(policy), Arc::clone(file));
-            seen.standing = Standing::Managed;
-        });
     }
-}
-
-/// Rung for a pool that is not there: the ask is in the store, and waits for its file.
-fn pool_known(kept: &BTreeMap<PoolName, Kept>, pool: PoolName) -> PoolName {
-    if !kept.contains_key(&pool) {
-        tracing::warn!(pool = pool.as_str(), "asked for, and not managed");
-    }
-    pool
 }
 
 async fn tick(beat: &mut Option<tokio::time::Interval>) {
@@ -443,14 +372,4 @@ fn new_turn(name: &PoolName) -> PoolTurn {
 fn oldest(journal: &Journal) -> (usize, Option<Time>) {
     let open = journal.open().iter().filter(|entry| !entry.is_ended());
     (open.clone().count(), open.map(|entry| entry.written).min())
-}
-
-/// Machines, open entries, those in doubt among them, and since when.
-fn found(image: &Loaded) -> (usize, usize, usize, Option<Time>) {
-    let open = image.journal.open().iter();
-    let doubtful =
-        |entry: &&Entry| matches!(entry.phase, Phase::Asking { .. } | Phase::Doubtful { .. });
-    let in_doubt = open.filter(doubtful).count();
-    let (open, oldest) = oldest(&image.journal);
-    (image.machines.len(), open, in_doubt, oldest)
 }
