@@ -30,6 +30,18 @@ pub struct Staged {
     at: Time,
 }
 
+impl Staged {
+    /// Known entries as the commit leaves them.
+    pub fn changed(&self) -> impl Iterator<Item = &Entry> {
+        self.changed.iter().map(|(_, entry)| entry)
+    }
+
+    /// New ones, likewise.
+    pub fn written(&self) -> &[Entry] {
+        &self.written
+    }
+}
+
 impl PartialEq for Journal {
     fn eq(&self, other: &Self) -> bool {
         (&self.entries, self.dropped) == (&other.entries, other.dropped)

@@ -75,6 +75,30 @@ pub struct Lease {
     pub not_after: Time,
 }
 
+impl Lease {
+    /// The lease that `holder` gets where `last` was given before it.
+    pub fn after(
+        last: Option<&Lease>,
+        holder: &str,
+        now: Time,
+        ttl: Span,
+    ) -> Result<Lease, StoreError> {
+        let held = last.filter(|lease| now < lease.not_after);
+        let current = last.map_or(Epoch::default(), |lease| lease.epoch);
+        let epoch = match held {
+            Some(lease) if &*lease.holder == holder => lease.epoch,
+            Some(lease) => {
+                let (by, until) = (lease.holder.clone(), lease.not_after);
+                return Err(StoreError::Held { by, until });
+            }
+            None => Epoch(current.0 + 1),
+        };
+        // Keeping the lease never shortens it.
+        let not_after = held.map_or(now, |lease| lease.not_after).max(now.plus(ttl));
+        Ok(Lease { epoch, holder: holder.into(), not_after })
+    }
+}
+
 /// One event of one journal entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
@@ -155,6 +179,15 @@ pub struct Loaded {
 pub enum Mark {
     Delete(Option<DeleteRequest>),
     Hold(Option<MachineHold>),
+}
+
+impl Mark {
+    pub fn put_on(&self, marks: &mut Marks) {
+        match self {
+            Mark::Delete(request) => marks.delete.clone_from(request),
+            Mark::Hold(hold) => marks.hold.clone_from(hold),
+        }
+    }
 }
 
 impl Doors {

@@ -226,10 +226,7 @@ impl Store for MemoryStore {
             return Ok(false);
         }
         let marks = pool.marks.entry(machine.clone()).or_default();
-        match mark {
-            Mark::Delete(request) => marks.delete.clone_from(request),
-            Mark::Hold(hold) => marks.hold.clone_from(hold),
-        }
+        mark.put_on(marks);
         if *marks == Marks::default() {
             pool.marks.remove(machine);
         }
@@ -238,19 +235,7 @@ impl Store for MemoryStore {
 
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
         let mut inner = self.lock();
-        let held = inner.lease.as_ref().filter(|lease| now < lease.not_after);
-        let current = inner.epoch();
-        let epoch = match held {
-            Some(lease) if &*lease.holder == holder => lease.epoch,
-            Some(lease) => {
-                let (by, until) = (lease.holder.clone(), lease.not_after);
-                return Err(StoreError::Held { by, until });
-            }
-            None => Epoch(current.0 + 1),
-        };
-        // Keeping the lease never shortens it.
-        let not_after = held.map_or(now, |lease| lease.not_after).max(now.plus(ttl));
-        let lease = Lease { epoch, holder: holder.into(), not_after };
+        let lease = Lease::after(inner.lease.as_ref(), holder, now, ttl)?;
         inner.lease = Some(lease.clone());
         Ok(lease)
     }

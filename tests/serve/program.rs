@@ -30,7 +30,9 @@ fn what_keeps_it_from_beginning_is_told_with_the_next_step() {
     assert!(missing.code == Some(1) && missing.err.contains("nowhere.yaml"), "{missing:?}");
     let json = told(&["--set", "reload=never", "-o", "json"]);
     assert_eq!((json.code, json.json()["code"].as_str()), (Some(2), Some("badValue")));
-    let nobody = told(&["--pools", "config/pools", "--auth", "client-secret"]);
+    let nowhere = told(&["--pools", "config/pools", "--store", "no/such/folder/file.db"]);
+    assert!(nowhere.code == Some(1) && nowhere.err.contains("no/such/folder"), "{nowhere:?}");
+    let nobody = told(&["--store", "memory", "--pools", "config/pools", "--auth", "client-secret"]);
     assert_eq!(nobody.code, Some(6), "{nobody:?}");
     assert!(nobody.err.contains("client secret: AZURE_CLIENT_SECRET is not set"), "{nobody:?}");
 }

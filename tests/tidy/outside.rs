@@ -21,10 +21,21 @@ const CRATES: &[(&str, Where)] = &[
     ("reqwest", Where::Rooms(AZURE)),
     ("ring", Where::Rooms(AZURE)),
     ("rustls", Where::Rooms(&["adapters::azure", "emulator"])),
-    ("tokio", Where::Rooms(&["ambient", "adapters::azure", "daemon", "emulator", "cli"])),
+    (
+        "tokio",
+        Where::Rooms(&[
+            "ambient",
+            "adapters::azure",
+            "adapters::sqlite",
+            "daemon",
+            "emulator",
+            "cli",
+        ]),
+    ),
     ("tracing", Where::Rooms(&["adapters::azure", "daemon", "telemetry"])),
     // How logs are written has one home.
     ("tracing_subscriber", Where::Rooms(&["telemetry"])),
+    ("rusqlite", Where::Rooms(&["adapters::sqlite"])),
     // Settings are addresses too.
     ("url", Where::Rooms(&["adapters::azure", "daemon"])),
     ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),

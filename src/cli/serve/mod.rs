@@ -147,10 +147,12 @@ fn not_begun(error: BeginError) -> Failure {
             super::cloud::not_opened(&bad)
         }
         BeginError::Serve(ServeError::NotOpened(NotOpened::Trouble(trouble))) => trouble.into(),
-        BeginError::Store { .. } => Failure::new(Exit::Internal, "store", error.to_string())
-            .help("name another place with --store; `memory` forgets everything at the end"),
+        BeginError::Store(_) => Failure::new(Exit::Internal, "store", error.to_string())
+            .help("--store names the file; `--store memory` forgets everything at the end"),
         BeginError::Manager(_) => Failure::new(Exit::Internal, "internal", error.to_string())
             .help("NOTIFY_SOCKET is set by systemd; unset it to run by hand"),
-        BeginError::Serve(_) => Failure::new(Exit::Internal, "internal", error.to_string()),
+        BeginError::Serve(_) | BeginError::Fault => {
+            Failure::new(Exit::Internal, "internal", error.to_string())
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::serve::{Daemon, Ended, Plan, ServeError};
+use crate::adapters::sqlite::{OpenError, Options, SqliteStore};
 use crate::ambient::{Clock, SteadyClock, SystemClock};
 use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::notify::Manager;
@@ -16,8 +17,10 @@ pub enum BeginError {
     Access(#[from] BadAccess),
     #[error("the service manager cannot be told anything: {0}")]
     Manager(std::io::Error),
-    #[error("the store {path} cannot be opened: {say}")]
-    Store { path: String, say: String },
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    #[error("opening the store ended by a fault of ours")]
+    Fault,
     #[error(transparent)]
     Serve(#[from] ServeError),
 }
@@ -41,10 +44,12 @@ pub async fn begin(
             tracing::warn!("the store is memory: everything is forgotten at the end");
             serve(settings, access, Arc::new(MemoryStore::new()), manager, holder).await
         }
-        StoreAt::File(path) => {
-            let path = path.display().to_string();
-            let say = "this build remembers in memory only: set store.path to memory".to_owned();
-            Err(BeginError::Store { path, say })
+        StoreAt::File { path, shared } => {
+            let options = Options { alone: !shared, ..Options::new(path, &holder) };
+            // A large file is checked from end to end, and so much reading is no work for this thread.
+            let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
+            let store = opened.map_err(|_| BeginError::Fault)??;
+            serve(settings, access, Arc::new(store), manager, holder).await
         }
     }
 }

@@ -61,8 +61,10 @@ keys! {
         "The folder of pool files: every *.yaml, *.yml and *.json in it and in its folders, names that begin with a dot left out.";
     RELOAD = "reload", "POOLKEEPER_RELOAD", "2s", between(Span::seconds(1), Span::hours(1)),
         "How often that folder is looked at. Files are looked at rather than watched: that is right on every kind of mount.";
-    STORE = "store.path", "POOLKEEPER_STORE", "memory", Kind::Path,
-        "Where pools are remembered: `memory` forgets everything at the end, and is for trying out.";
+    STORE = "store.path", "POOLKEEPER_STORE", "poolkeeper.db", Kind::Path,
+        "Where pools are remembered: a file on a local disk. `memory` forgets everything at the end, and is for trying out.";
+    SHARED = "store.shared", "POOLKEEPER_STORE_SHARED", "false", Kind::Word(&["false", "true"]),
+        "Whether other processes may have that file open too, and stand by: then the lease alone says who changes anything.";
     LEASE = "lease.ttl", "POOLKEEPER_LEASE_TTL", "90s", between(Span::seconds(5), Span::hours(1)),
         "After a crash nobody changes anything for so long, at most. A turn that takes longer sends nothing more.";
     AT_ONCE = "turns.atOnce", "POOLKEEPER_TURNS_AT_ONCE", "16", Kind::Number(1, 1_000),

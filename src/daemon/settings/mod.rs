@@ -45,7 +45,11 @@ const SECRETS: [&str; 2] = ["AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PAT
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAt {
     Memory,
-    File(PathBuf),
+    /// `shared`: other processes may stand by on it.
+    File {
+        path: PathBuf,
+        shared: bool,
+    },
 }
 
 /// The same, to be used.
@@ -120,7 +124,10 @@ impl Effective {
         Settings {
             pools: text(&keys::POOLS).into(),
             reload: self.span(&keys::RELOAD),
-            store: if store == "memory" { StoreAt::Memory } else { StoreAt::File(store.into()) },
+            store: match store.as_str() {
+                "memory" => StoreAt::Memory,
+                path => StoreAt::File { path: path.into(), shared: text(&keys::SHARED) == "true" },
+            },
             lease_ttl: self.span(&keys::LEASE),
             at_once: text(&keys::AT_ONCE).parse().unwrap_or(1),
             stop_within: self.span(&keys::STOP),

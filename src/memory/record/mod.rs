@@ -10,14 +10,11 @@ mod history;
 mod journal;
 mod machine;
 mod state;
-#[cfg(test)]
-mod tests;
 mod words;
 
 use serde::{Deserialize, Serialize};
 
 use crate::memory::{Audit, Line};
-use crate::model::ids::Key;
 use crate::model::journal::Entry;
 use crate::model::machine::{Machine, Marks};
 use crate::model::plan::Ask;
@@ -106,8 +103,8 @@ pub fn write_machine(machine: &Machine) -> Result<String, RecordError> {
     machine::encode(machine)
 }
 
-pub fn read_machine(key: &Key, text: &str, shared: &mut Shared) -> Result<Machine, RecordError> {
-    machine::decode(key.as_str(), text, shared)
+pub fn read_machine(key: &str, text: &str, shared: &mut Shared) -> Result<Machine, RecordError> {
+    machine::decode(key, text, shared)
 }
 
 /// What serialises as the state of a pool, for documents that carry one.

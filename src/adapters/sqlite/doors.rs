@@ -1,0 +1,103 @@
+//! What doors asked of the turns: asks, and marks on machines.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::fault::Fault;
+use super::turn::{enter, number, text};
+use crate::memory::record;
+use crate::memory::{ANSWERED_KEPT, Doors, Mark};
+use crate::model::ids::{AskId, Key, PoolName};
+use crate::model::machine::Marks;
+use crate::model::plan::Ask;
+
+pub(super) fn load(db: &Connection, pool: i64) -> Result<Doors, Fault> {
+    let mut doors = Doors::default();
+    let sql = "SELECT record FROM asks WHERE pool = ?1 AND record IS NOT NULL ORDER BY n";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query([pool])?;
+    while let Some(row) = rows.next()? {
+        doors.asks.push(record::read_ask(text(row, 0)?)?);
+    }
+    let mut found =
+        db.prepare_cached("SELECT key, record FROM marks WHERE pool = ?1 ORDER BY key")?;
+    let mut rows = found.query([pool])?;
+    while let Some(row) = rows.next()? {
+        doors.marks.push((Key::new(text(row, 0)?), record::read_marks(text(row, 1)?)?));
+    }
+    Ok(doors)
+}
+
+pub(super) fn of_pool(db: &Connection, name: &PoolName) -> Result<Doors, Fault> {
+    match number(db, name)? {
+        Some(pool) => load(db, pool),
+        None => Ok(Doors::default()),
+    }
+}
+
+pub(super) fn ask(db: &Connection, name: &PoolName, ask: &Ask) -> Result<(), Fault> {
+    let pool = enter(db, name)?;
+    let sql = "INSERT INTO asks (pool, id, record) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    let row = params![pool, ask.id.as_str(), record::write_ask(ask)?];
+    db.prepare_cached(sql)?.execute(row)?;
+    Ok(())
+}
+
+/// Of asks that were honoured only the ids stay, and of those the last.
+pub(super) fn honour(db: &Connection, pool: i64, honoured: &[AskId]) -> Result<(), Fault> {
+    let mut waiting = Vec::new();
+    for id in honoured {
+        let sql = "SELECT n FROM asks WHERE pool = ?1 AND id = ?2 AND record IS NOT NULL";
+        let mut found = db.prepare_cached(sql)?;
+        let n: Option<i64> =
+            found.query_row(params![pool, id.as_str()], |row| row.get(0)).optional()?;
+        waiting.extend(n.map(|n| (n, id)));
+    }
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    // Answered in the order of asking; each moves to the end of those that were answered.
+    waiting.sort_unstable();
+    waiting.dedup();
+    for (n, id) in waiting {
+        db.prepare_cached("DELETE FROM asks WHERE n = ?1")?.execute([n])?;
+        let sql = "INSERT INTO asks (pool, id) VALUES (?1, ?2)";
+        db.prepare_cached(sql)?.execute(params![pool, id.as_str()])?;
+    }
+    let sql = "DELETE FROM asks WHERE n IN
+               (SELECT n FROM asks WHERE pool = ?1 AND record IS NULL ORDER BY n DESC
+                LIMIT -1 OFFSET ?2)";
+    db.prepare_cached(sql)?.execute(params![pool, ANSWERED_KEPT])?;
+    Ok(())
+}
+
+/// False: there is no such machine.
+pub(super) fn mark(
+    db: &Connection,
+    name: &PoolName,
+    machine: &Key,
+    mark: &Mark,
+) -> Result<bool, Fault> {
+    let Some(pool) = number(db, name)? else { return Ok(false) };
+    let of = params![pool, machine.as_str()];
+    let sql = "SELECT 1 FROM machines WHERE pool = ?1 AND key = ?2";
+    if !db.prepare_cached(sql)?.exists(of)? {
+        return Ok(false);
+    }
+    let sql = "SELECT record FROM marks WHERE pool = ?1 AND key = ?2";
+    let mut found = db.prepare_cached(sql)?;
+    let found: Option<String> = found.query_row(of, |row| row.get(0)).optional()?;
+    let mut marks = match found {
+        Some(text) => record::read_marks(&text)?,
+        None => Marks::default(),
+    };
+    mark.put_on(&mut marks);
+    if marks == Marks::default() {
+        db.prepare_cached("DELETE FROM marks WHERE pool = ?1 AND key = ?2")?.execute(of)?;
+        return Ok(true);
+    }
+    let sql = "INSERT INTO marks (pool, key, record) VALUES (?1, ?2, ?3)
+               ON CONFLICT DO UPDATE SET record = excluded.record";
+    let row = params![pool, machine.as_str(), record::write_marks(&marks)?];
+    db.prepare_cached(sql)?.execute(row)?;
+    Ok(true)
+}

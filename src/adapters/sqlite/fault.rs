@@ -1,0 +1,158 @@
+//! What can go wrong with a file, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+
+use super::migrate::KNOWN;
+use crate::memory::StoreError;
+use crate::memory::record::RecordError;
+
+/// Why a store could not be opened. Nothing in the file was changed, but for finished migrations.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "the folder {} of the store does not exist: create it, owned by the user who runs this, or name another file",
+        folder.display()
+    )]
+    FolderMissing { folder: PathBuf },
+    #[error(
+        "{} cannot be written: give the user who runs this the right to write it and its folder, or name another file",
+        path.display()
+    )]
+    NotWritable {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(
+        "{} can be read but not written: give the user who runs this the right to write it, or mount its disk for \
+         writing",
+        path.display()
+    )]
+    ReadOnly { path: PathBuf },
+    #[error("{} is in use by {by}: one process a store; stop that one first, or name another file", path.display())]
+    InUse { path: PathBuf, by: Box<str> },
+    #[error("{} cannot be locked: put the store on a local disk", path.display())]
+    Lock {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{} is not a database: name another file, or move this one away", path.display())]
+    NotADatabase { path: PathBuf },
+    #[error("{} is a database of another program: name another file", path.display())]
+    Foreign { path: PathBuf },
+    #[error(
+        "{} has schema {found} and this program knows schema {KNOWN}: start the newer program again, or restore the \
+         file as it was before it ran",
+        path.display()
+    )]
+    TooNew { path: PathBuf, found: u32 },
+    #[error(
+        "{} is damaged ({said}): move it away with its -wal, and restore it from a backup; without one, a new file \
+         makes the first turns of all pools those of pools seen for the first time",
+        path.display()
+    )]
+    Corrupt { path: PathBuf, said: Box<str> },
+    #[error("the disk is full: make room where {} lies", path.display())]
+    Full { path: PathBuf },
+    #[error("{} could not be brought to schema {number}", path.display())]
+    Migrate {
+        path: PathBuf,
+        number: u32,
+        #[source]
+        source: rusqlite::Error,
+    },
+    #[error("{} could not be opened", path.display())]
+    Open {
+        path: PathBuf,
+        #[source]
+        source: rusqlite::Error,
+    },
+    #[error("the threads of the store could not be started")]
+    Thread(#[source] io::Error),
+}
+
+/// What a system says of a file that could not be opened.
+pub(super) fn of_io(path: PathBuf, source: io::Error) -> OpenError {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OpenError::Full { path },
+        _ => OpenError::NotWritable { path, source },
+    }
+}
+
+/// What the database says of a file that could not be opened.
+pub(super) fn of_sql(path: PathBuf, source: rusqlite::Error) -> OpenError {
+    match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path },
+        Some(ErrorCode::DatabaseCorrupt) => {
+            OpenError::Corrupt { path, said: source.to_string().into() }
+        }
+        Some(ErrorCode::DiskFull) => OpenError::Full { path },
+        Some(ErrorCode::ReadOnly) => OpenError::ReadOnly { path },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            OpenError::InUse { path, by: "another program that keeps it locked".into() }
+        }
+        _ => OpenError::Open { path, source },
+    }
+}
+
+/// Why one write or read was not done.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It makes no sense, or its time is over.
+    Refused(StoreError),
+    Record(RecordError),
+    Sql(rusqlite::Error),
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Fault::Refused(error)
+    }
+}
+
+impl From<RecordError> for Fault {
+    fn from(error: RecordError) -> Self {
+        Fault::Record(error)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::Sql(error)
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Refused(error) => error,
+            Fault::Record(error) => StoreError::Unavailable(error.to_string().into()),
+            Fault::Sql(error) => unavailable(&error),
+        }
+    }
+}
+
+/// The words for a write or read that the database did not do.
+pub(super) fn unavailable(error: &rusqlite::Error) -> StoreError {
+    let say = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk is full; make room and it goes on".into(),
+        Some(ErrorCode::ReadOnly) => {
+            "the file is read-only; make it writable and it goes on".into()
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            "the disk does not read or write; the system log says why".into()
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "the file is damaged; stop, and restore it from a backup".into()
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program keeps the file locked".into()
+        }
+        _ => error.to_string().into(),
+    };
+    StoreError::Unavailable(say)
+}

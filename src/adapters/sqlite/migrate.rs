@@ -1,0 +1,75 @@
+//! The schema by numbers. A migration is frozen once released; the file says in `user_version` how far it got.
+
+use rusqlite::Connection;
+
+/// Each brings a file from its place in this list to the next.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
+/// The schema that this program writes.
+pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
+
+/// One step failed; the file stays at the number before it.
+#[derive(Debug)]
+pub(super) struct Stuck {
+    pub number: u32,
+    pub source: rusqlite::Error,
+}
+
+/// Bring a file of schema `found` to [`KNOWN`], each step whole or not at all.
+pub(super) fn migrate(db: &Connection, found: u32) -> Result<(), Stuck> {
+    for (number, sql) in (1..).zip(MIGRATIONS).skip(found as usize) {
+        let step = format!("BEGIN IMMEDIATE; {sql} PRAGMA user_version = {number}; COMMIT;");
+        if let Err(source) = db.execute_batch(&step) {
+            let _ended = db.execute_batch("ROLLBACK");
+            return Err(Stuck { number, source });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(db: &Connection) -> Vec<String> {
+        let sql = "SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY type, name";
+        let mut rows = db.prepare(sql).unwrap();
+        let rows = rows.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    /// FNV-1a: a change of a frozen text must not go unseen.
+    fn print_of(text: &str) -> u64 {
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    #[test]
+    fn released_migrations_are_frozen() {
+        let prints: Vec<String> =
+            MIGRATIONS.iter().map(|sql| format!("{:016x}", print_of(sql))).collect();
+        assert_eq!(prints, ["123c5e84a150aab1"], "write a new migration instead of changing one");
+    }
+
+    #[test]
+    fn a_file_is_brought_up_once_and_then_left_alone() {
+        let db = Connection::open_in_memory().unwrap();
+        migrate(&db, 0).unwrap();
+        let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(version, KNOWN);
+        let before = schema(&db);
+        migrate(&db, version).unwrap();
+        assert_eq!(schema(&db), before);
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_as_it_was() {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch("CREATE TABLE history (x)").unwrap();
+        let before = schema(&db);
+        assert_eq!(migrate(&db, 0).unwrap_err().number, 1);
+        assert_eq!(schema(&db), before);
+        let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(version, 0);
+    }
+}

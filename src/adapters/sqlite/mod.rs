@@ -1,0 +1,168 @@
+//! SQLITE. The store that lasts: one file, read and written by threads of its own.
+//!
+//! Never here: a decision, a clock, a payload of its own making (those are [`crate::memory::record`]'s), a second
+//! statement about what is legal in a journal. What was answered as written is on the disk; what was refused is not.
+//! Begin with [`SqliteStore::open`]; `writer` says how writes are grouped, `fault` what can go wrong with a file.
+
+mod desk;
+mod doors;
+mod fault;
+mod journal;
+mod lease;
+mod lock;
+mod migrate;
+mod open;
+mod readers;
+mod turn;
+mod writer;
+
+use std::path::{Path, PathBuf};
+
+pub use fault::OpenError;
+
+use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};
+use crate::model::ids::{Epoch, Key, PoolName};
+use crate::model::plan::Ask;
+use crate::model::time::{Span, Time};
+use lock::Lock;
+use readers::{READERS, Readers};
+use turn::Prepared;
+use writer::Writer;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub path: PathBuf,
+    /// Who opens it, as a second process is told: a process id and a host, for one.
+    pub who: Box<str>,
+    /// Nobody else may have it open. Otherwise others may, and the lease alone says who writes.
+    pub alone: bool,
+    /// The file grows no larger than this; a write that needs more fails as on a full disk.
+    pub most_bytes: Option<u64>,
+}
+
+impl Options {
+    /// The usual way: alone, and as large as it gets.
+    pub fn new(path: impl AsRef<Path>, who: &str) -> Self {
+        Self { path: path.as_ref().to_owned(), who: who.into(), alone: true, most_bytes: None }
+    }
+}
+
+/// Pools remembered in one file. When it is dropped it does what was asked of it, and closes the file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+    /// Given back last.
+    _lock: Lock,
+}
+
+impl SqliteStore {
+    /// Open the file, or make a new one where there is none. It is checked page by page, and brought to the schema of
+    /// this program.
+    pub fn open(options: &Options) -> Result<Self, OpenError> {
+        let path = &options.path;
+        let folder = open::folder(path);
+        if !folder.is_dir() {
+            return Err(OpenError::FolderMissing { folder });
+        }
+        let lock = lock::take(path, &options.who, options.alone)?;
+        let db = open::writer(path, options.most_bytes)?;
+        let readers = (0..READERS).map(|_| open::reader(path)).collect::<Result<_, _>>()?;
+        Ok(Self { writer: Writer::start(db)?, readers: Readers::start(readers)?, _lock: lock })
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The writer last: who closes the file last folds the log into it.
+        self.readers.end();
+        self.writer.end();
+    }
+}
+
+impl Store for SqliteStore {
+    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+        let pool = pool.clone();
+        self.readers.read(move |db| turn::load(db, &pool)).await
+    }
+
+    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+        let pool = pool.clone();
+        self.readers.read(move |db| doors::of_pool(db, &pool)).await
+    }
+
+    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+        let lines = self.history_before(pool, Seq::LAST, last).await?;
+        Ok(lines.into_iter().map(|(_, line)| line).collect())
+    }
+
+    async fn history_after(
+        &self,
+        pool: &PoolName,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        let pool = pool.clone();
+        self.readers.read(move |db| turn::history_after(db, &pool, after, limit)).await
+    }
+
+    async fn history_before(
+        &self,
+        pool: &PoolName,
+        before: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        let pool = pool.clone();
+        self.readers.read(move |db| turn::history_before(db, &pool, before, limit)).await
+    }
+
+    async fn told_after(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
+        self.readers.read(move |db| turn::told_after(db, after, limit)).await
+    }
+
+    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+        self.readers.read(turn::pools).await
+    }
+
+    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
+        let pool = pool.clone();
+        let work = move |db: &rusqlite::Connection| {
+            lease::fence(db, epoch)?;
+            turn::forget(db, &pool)
+        };
+        self.writer.write(work).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        let prepared = Prepared::new(commit)?;
+        self.writer.write(move |db| prepared.write(db)).await
+    }
+
+    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+        let (pool, ask) = (pool.clone(), ask.clone());
+        self.writer.write(move |db| doors::ask(db, &pool, &ask)).await
+    }
+
+    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+        let (pool, machine, mark) = (pool.clone(), machine.clone(), mark.clone());
+        self.writer.write(move |db| doors::mark(db, &pool, &machine, &mark)).await
+    }
+
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        let holder = holder.to_owned();
+        self.writer.write(move |db| lease::acquire(db, &holder, now, ttl)).await
+    }
+
+    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
+        self.writer.write(move |db| lease::resign(db, epoch, now)).await
+    }
+
+    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
+        self.readers.read(lease::current).await
+    }
+}

@@ -1,0 +1,158 @@
+//! From a path to a connection that may be trusted: locked, ours, whole, of a schema we know.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::{OpenError, of_io, of_sql};
+use super::lock::private;
+use super::migrate::{KNOWN, migrate};
+
+/// Says in the file whose it is: "PoKe".
+const OURS: u32 = 0x506f_4b65;
+/// How every database begins.
+const HEAD: &[u8] = b"SQLite format 3\0";
+/// How long a write waits for a program that looks into the file, a backup for one.
+const BUSY: Duration = Duration::from_secs(5);
+/// Statements that a connection keeps ready: all there are.
+const STATEMENTS: usize = 128;
+/// Beyond this the write-ahead log gives its room back to the disk when it is folded in.
+// 64 MiB: a first turn of a thousand pools at once; the usual log is a hundredth of it.
+const LOG_KEPT: u64 = 64 << 20;
+
+/// The connection that writes. A new file is made where there is none.
+pub(super) fn writer(path: &Path, most_bytes: Option<u64>) -> Result<Connection, OpenError> {
+    let failed = |source| of_sql(path.to_owned(), source);
+    create(path)?;
+    look_like_one(path)?;
+    let db = connect(path).map_err(failed)?;
+    let found = identify(&db, path)?;
+    if found > 0 {
+        check(&db, path)?;
+    }
+    if db.is_readonly(rusqlite::MAIN_DB).map_err(failed)? {
+        return Err(OpenError::ReadOnly { path: path.to_owned() });
+    }
+    settle(&db, most_bytes).map_err(failed)?;
+    migrate(&db, found).map_err(|stuck| match of_sql(path.to_owned(), stuck.source) {
+        OpenError::Open { path, source } => {
+            OpenError::Migrate { path, number: stuck.number, source }
+        }
+        known => known,
+    })?;
+    Ok(db)
+}
+
+/// A connection that only reads, beside the one that writes and without waiting for it.
+pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
+    let failed = |source| of_sql(path.to_owned(), source);
+    let db = connect(path).map_err(failed)?;
+    db.pragma_update(None, "query_only", true).map_err(failed)?;
+    Ok(db)
+}
+
+fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(BUSY)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(db)
+}
+
+/// The file, empty if it is new, readable by its owner alone: addresses of operations in it are signed.
+fn create(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| of_io(path.to_owned(), source);
+    let made = private(OpenOptions::new().write(true).create_new(true)).open(path);
+    match made {
+        Ok(file) => {
+            // The name of a new file is durable only once its folder is.
+            file.sync_all().map_err(failed)?;
+            #[cfg(unix)]
+            File::open(folder(path)).and_then(|it| it.sync_all()).map_err(failed)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => close_to_others(path),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// A file with a few bytes of something else in it would be taken for an empty database, and written over.
+fn look_like_one(path: &Path) -> Result<(), OpenError> {
+    let mut head = Vec::with_capacity(HEAD.len());
+    let file = File::open(path).map_err(|source| of_io(path.to_owned(), source))?;
+    match file.take(HEAD.len() as u64).read_to_end(&mut head) {
+        Ok(_) if head.is_empty() || head == HEAD => Ok(()),
+        Ok(_) => Err(OpenError::NotADatabase { path: path.to_owned() }),
+        Err(source) => Err(of_io(path.to_owned(), source)),
+    }
+}
+
+/// The folder in which the store lies.
+pub(super) fn folder(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+#[cfg(unix)]
+fn close_to_others(path: &Path) -> Result<(), OpenError> {
+    use std::os::unix::fs::PermissionsExt;
+    let failed = |source| of_io(path.to_owned(), source);
+    let mut rights = std::fs::metadata(path).map_err(failed)?.permissions();
+    if rights.mode() & 0o077 != 0 {
+        rights.set_mode(rights.mode() & 0o700);
+        std::fs::set_permissions(path, rights).map_err(failed)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_: &Path) -> Result<(), OpenError> {
+    Ok(())
+}
+
+/// The schema of the file, 0 for an empty one, if it is one of ours and not from the future.
+fn identify(db: &Connection, path: &Path) -> Result<u32, OpenError> {
+    let failed = |source| of_sql(path.to_owned(), source);
+    let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
+    let (whose, found) =
+        (number("application_id").map_err(failed)?, number("user_version").map_err(failed)?);
+    let sql = "SELECT count(*) FROM sqlite_schema";
+    let tables: u32 = db.query_row(sql, [], |row| row.get(0)).map_err(failed)?;
+    match whose {
+        OURS if found > KNOWN => Err(OpenError::TooNew { path: path.to_owned(), found }),
+        OURS => Ok(found),
+        0 if tables == 0 && found == 0 => Ok(0),
+        _ => Err(OpenError::Foreign { path: path.to_owned() }),
+    }
+}
+
+/// Every page is reachable, whole and in its order.
+fn check(db: &Connection, path: &Path) -> Result<(), OpenError> {
+    let said = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    match said {
+        Ok(said) if said == "ok" => Ok(()),
+        Ok(said) => Err(OpenError::Corrupt { path: path.to_owned(), said: said.into() }),
+        Err(source) => Err(of_sql(path.to_owned(), source)),
+    }
+}
+
+fn settle(db: &Connection, most_bytes: Option<u64>) -> Result<(), rusqlite::Error> {
+    // Readers do not wait for the writer, nor it for them.
+    db.pragma_update(None, "journal_mode", "wal")?;
+    // FULL: the log is synced before a commit is answered. An intent must be on the disk before its call leaves: with
+    // NORMAL a power cut loses the last commits, and a call that nobody remembers is made again.
+    db.pragma_update(None, "synchronous", "full")?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    db.pragma_update(None, "journal_size_limit", LOG_KEPT)?;
+    db.pragma_update(None, "application_id", OURS)?;
+    if let Some(most) = most_bytes {
+        let page: u64 = db.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        // A value is answered, so this is a query.
+        db.query_row(&format!("PRAGMA max_page_count = {}", most / page), [], |_| Ok(()))?;
+    }
+    Ok(())
+}

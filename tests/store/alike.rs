@@ -1,0 +1,232 @@
+//! Whatever is done to both stores, both remember the same; the one in a file also after it was closed and opened again.
+
+use poolkeeper::memory::{Commit, Line, Mark, MemoryStore, Moved, Seq, Store, StoreError};
+use poolkeeper::model::ids::{EntryId, Epoch, Key, PoolName};
+use poolkeeper::model::journal::{Entry, Event, Operation, Outcome, Phase};
+use poolkeeper::model::machine::{Machine, Marks};
+use poolkeeper::model::plan::Ask;
+use poolkeeper::model::rollout::PoolState;
+use poolkeeper::model::time::{Span, Time};
+use proptest::prelude::*;
+use proptest::sample::{Index, select, subsequence};
+
+use super::{Folder, open, samples, wait};
+
+/// What somebody does. What it is done to is picked among what there is by then.
+#[derive(Debug, Clone)]
+enum Doing {
+    Commit(Box<Turn>),
+    Ask(Ask),
+    Mark(Index, Marks),
+    Forget,
+    Acquire(u8),
+    Reopen,
+}
+
+#[derive(Debug, Clone)]
+struct Turn {
+    machines: Vec<Machine>,
+    closed: Vec<Index>,
+    /// Adopted then, and honours these of the asks that wait.
+    state: Option<(Time, Vec<Index>)>,
+    written: Vec<Entry>,
+    moved: Vec<(Index, Event, Time)>,
+    dropped: Vec<Index>,
+    history: Vec<Line>,
+    old_epoch: bool,
+    /// Hours since the one before.
+    later: u8,
+}
+
+const POOLS: [&str; 2] = ["web", "api"];
+const IDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+fn few<T: std::fmt::Debug>(of: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<T>> {
+    prop::collection::vec(of, 0..3)
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        3 => Just(Event::Asking),
+        1 => Just(Event::Lost),
+        1 => Just(Event::Accepted(Some(Operation::new("https://example.invalid/o/1")))),
+        2 => Just(Event::Ended(Outcome::Done)),
+        2 => Just(Event::Ended(Outcome::Withdrawn)),
+    ]
+}
+
+fn turn() -> BoxedStrategy<Turn> {
+    let at = || (0_i64..100).prop_map(|n| Time::from_millis(n * 3_600_000));
+    let entries = subsequence(IDS.to_vec(), 0..3).prop_flat_map(|ids| {
+        ids.into_iter()
+            .map(|id| {
+                samples::entry().prop_map(move |entry| Entry {
+                    id: EntryId::new(id),
+                    phase: Phase::Intended,
+                    ..entry
+                })
+            })
+            .collect::<Vec<_>>()
+    });
+    let any = any::<Index>;
+    let journal = (entries, few((any(), event(), at())), few(any()));
+    let state = prop::option::of((at(), few(any())));
+    let rest = (few(samples::line()), prop::bool::weighted(0.1), 0_u8..20);
+    (few(samples::machine()), few(any()), state, journal, rest)
+        .prop_map(|(machines, closed, state, journal, rest)| Turn {
+            machines,
+            closed,
+            state,
+            written: journal.0,
+            moved: journal.1,
+            dropped: journal.2,
+            history: rest.0,
+            old_epoch: rest.1,
+            later: rest.2,
+        })
+        .boxed()
+}
+
+fn doing() -> BoxedStrategy<(&'static str, Doing)> {
+    let what = prop_oneof![
+        10 => turn().prop_map(|turn| Doing::Commit(Box::new(turn))),
+        3 => samples::ask().prop_map(Doing::Ask),
+        3 => (any::<Index>(), samples::marks()).prop_map(|(of, marks)| Doing::Mark(of, marks)),
+        1 => Just(Doing::Forget),
+        1 => (0_u8..3).prop_map(Doing::Acquire),
+        1 => Just(Doing::Reopen),
+    ];
+    (select(POOLS.to_vec()), what).boxed()
+}
+
+/// What the clock and the last lease are by now.
+struct Now {
+    hour: i64,
+    epoch: Epoch,
+}
+
+impl Now {
+    fn at(&self) -> Time {
+        Time::from_millis(self.hour * 3_600_000)
+    }
+}
+
+async fn commit(memory: &MemoryStore, pool: &PoolName, turn: Turn, now: &Now) -> Commit {
+    let loaded = memory.load(pool).await.unwrap();
+    let keys: Vec<Key> = loaded.machines.iter().map(Machine::key).collect();
+    let pick = |all: &[Key], of: &Index| (!all.is_empty()).then(|| of.get(all).clone());
+    // A name that nobody knows now and then.
+    let entry = |of: &Index| match of.index(loaded.journal.open().len() + 1) {
+        0 => EntryId::new(*of.get(&IDS)),
+        n => loaded.journal.open()[n - 1].id.clone(),
+    };
+    let asks: Vec<_> = loaded.doors.asks.iter().map(|ask| ask.id.clone()).collect();
+    let state = turn.state.map(|(adopted, honoured)| PoolState {
+        adopted: Some(adopted),
+        honoured: if asks.is_empty() {
+            Vec::new()
+        } else {
+            honoured.iter().map(|of| of.get(&asks).clone()).collect()
+        },
+        ..PoolState::default()
+    });
+    let epoch = if turn.old_epoch { Epoch(now.epoch.0.wrapping_sub(1)) } else { now.epoch };
+    Commit {
+        machines: turn.machines,
+        closed: turn.closed.iter().filter_map(|of| pick(&keys, of)).collect(),
+        state,
+        written: turn.written,
+        moved: turn
+            .moved
+            .into_iter()
+            .map(|(of, event, at)| Moved { id: entry(&of), event, at })
+            .collect(),
+        dropped: turn.dropped.iter().map(entry).collect(),
+        history: turn.history,
+        ..Commit::new(pool.clone(), epoch, now.at())
+    }
+}
+
+async fn remembered(store: &impl Store) -> Vec<String> {
+    let mut all = vec![format!("{:?} {:?}", store.pools().await, store.lease().await)];
+    for name in POOLS {
+        let pool = PoolName::new(name);
+        let loaded = store.load(&pool).await.unwrap();
+        assert_eq!(store.doors(&pool).await.unwrap(), loaded.doors);
+        // By its own measure: which entries are shown, and in which order all are.
+        all.push(format!("{:?}", loaded.machines));
+        all.push(format!("{:?} {:?}", loaded.state, loaded.doors));
+        all.push(format!("{} {:?}", loaded.journal.learnt(), loaded.journal.all()));
+        all.push(format!("{:?}", store.history(&pool, usize::MAX).await));
+    }
+    let told = store.told_after(Seq::FIRST, usize::MAX).await.unwrap();
+    all.push(format!("{:?}", told.iter().map(|(_, pool, line)| (pool, line)).collect::<Vec<_>>()));
+    all
+}
+
+async fn both(doings: Vec<(&'static str, Doing)>) {
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
+    let (memory, mut file) = (MemoryStore::new(), open(&path));
+    let mut now = Now { hour: 0, epoch: Epoch::default() };
+    for (name, doing) in doings {
+        let pool = PoolName::new(name);
+        let (one, other): (Result<bool, StoreError>, Result<bool, StoreError>) = match doing {
+            Doing::Commit(turn) => {
+                now.hour += i64::from(turn.later);
+                let commit = commit(&memory, &pool, *turn, &now).await;
+                let one = memory.commit(&commit).await;
+                (one.map(|()| true), file.commit(&commit).await.map(|()| true))
+            }
+            Doing::Ask(ask) => {
+                let one = memory.ask(&pool, &ask).await;
+                (one.map(|()| true), file.ask(&pool, &ask).await.map(|()| true))
+            }
+            Doing::Mark(of, marks) => {
+                let machines = memory.load(&pool).await.unwrap().machines;
+                let key = match of.index(machines.len() + 1) {
+                    0 => Key::new("nobody"),
+                    n => machines[n - 1].key(),
+                };
+                let mut last = (Ok(true), Ok(true));
+                for mark in [Mark::Delete(marks.delete), Mark::Hold(marks.hold)] {
+                    let one = memory.mark(&pool, &key, &mark).await;
+                    last = (one, file.mark(&pool, &key, &mark).await);
+                }
+                last
+            }
+            Doing::Forget => {
+                let one = memory.forget(&pool, now.epoch).await;
+                (one.map(|()| true), file.forget(&pool, now.epoch).await.map(|()| true))
+            }
+            Doing::Acquire(who) => {
+                let who = format!("holder {who}");
+                let one = memory.acquire(&who, now.at(), Span::hours(5)).await;
+                let other = file.acquire(&who, now.at(), Span::hours(5)).await;
+                if let Ok(lease) = &one {
+                    now.epoch = lease.epoch;
+                }
+                assert_eq!(one, other);
+                continue;
+            }
+            Doing::Reopen => {
+                drop(file);
+                file = open(&path);
+                continue;
+            }
+        };
+        assert_eq!(one, other, "both answer alike");
+        assert_eq!(remembered(&memory).await, remembered(&file).await);
+    }
+    drop(file);
+    assert_eq!(remembered(&memory).await, remembered(&open(&path)).await);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_stores_remember_alike(doings in prop::collection::vec(doing(), 1..16)) {
+        wait(both(doings));
+    }
+}

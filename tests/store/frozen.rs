@@ -1,0 +1,210 @@
+//! Version 1 of every record, as it was first written: what is kept by those who run this must stay readable.
+
+use poolkeeper::memory::record::{self, Shared};
+use poolkeeper::memory::{Audit, Line, Told};
+use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target};
+use poolkeeper::model::budget::HoldReason;
+use poolkeeper::model::ids::*;
+use poolkeeper::model::inventory::ModelFields;
+use poolkeeper::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::machine::*;
+use poolkeeper::model::plan::{Ask, AskVerb, RolloutPhase};
+use poolkeeper::model::rollout::*;
+use poolkeeper::model::time::Time;
+
+use super::golden::golden;
+
+fn at(seconds: i64) -> Time {
+    Time::from_millis(1_772_366_400_000 + 1_000 * seconds)
+}
+
+fn machines() -> Vec<Machine> {
+    let vm = VmId::new("5b1f7c1e-0000-4000-8000-000000000007");
+    let plain = Machine::new(InstanceId::new("7"), Some(vm), at(0), Condition::Ready);
+    let nameless = Machine::new(InstanceId::new("8"), None, at(1), Condition::Provisioning);
+    let full = Machine {
+        zone: Some(Zone::new("2")),
+        imaged: at(2),
+        first_seen: at(3),
+        revision: Some(Revision::new("v1:aa.11")),
+        evidence: Evidence::Advisory,
+        condition: Condition::Unknown,
+        since: at(4),
+        before_gap: Some((Condition::Ready, at(5))),
+        lifecycle: Lifecycle::Draining,
+        lifecycle_since: at(6),
+        protection: Protection::ScaleIn,
+        missed: 2,
+        workloads: 3,
+        node: Some(NodeName::new("web-000007")),
+        ..plain.clone()
+    };
+    vec![plain, nameless, full]
+}
+
+fn refused() -> Refused {
+    Refused {
+        refusal: Refusal::NoCapacity,
+        code: Some("ZonalAllocationFailed".into()),
+        zone: Some(Zone::new("2")),
+        retry_at: Some(at(90)),
+    }
+}
+
+fn fields() -> ModelFields {
+    ModelFields {
+        image: Some("image".into()),
+        vm_size: Some("Standard_D2s_v5".into()),
+        tags: [("team".into(), "web".into())].into(),
+    }
+}
+
+fn entries() -> Vec<Entry> {
+    let [plain, nameless, _] = &machines()[..] else { panic!("three") };
+    let targets =
+        || vec![Target::of(plain, Because::NamedNow), Target::of(nameless, Because::Failed)];
+    let expect = |etag: Option<Etag>| Expect {
+        etag,
+        capacity: 3,
+        revision: Revision::new("v1:aa.11"),
+        before: at(60),
+    };
+    let refused = refused();
+    let operation = Some(Operation::new("https://example.invalid/operations/1?sig=x"));
+    let (reason, before) = (|| "why".into(), at(60));
+    let actions = [
+        (
+            Action::Raise { from: 3, to: 4, drift: false, reason: reason(), expect: expect(None) },
+            Phase::Intended,
+        ),
+        (
+            Action::Drain { targets: targets(), reason: reason(), before },
+            Phase::Asking { at: at(1) },
+        ),
+        (
+            Action::Delete { targets: targets(), reason: reason(), before, force: true },
+            Phase::Accepted { at: at(2), operation },
+        ),
+        (
+            Action::Restore { targets: targets(), reason: reason(), before },
+            Phase::Doubtful { at: at(3) },
+        ),
+        (
+            Action::Reimage {
+                targets: targets(),
+                to: Revision::new("r2"),
+                reason: reason(),
+                before,
+            },
+            Phase::Ended {
+                at: at(4),
+                accepted: Some(at(3)),
+                outcome: Outcome::Mixed(vec![
+                    (plain.key(), None),
+                    (nameless.key(), Some(refused.clone())),
+                ]),
+            },
+        ),
+        (
+            Action::UpdateModel {
+                fields: fields(),
+                why: ModelWrite::PutBack,
+                reason: reason(),
+                expect: expect(Some(Etag::new("\"7\""))),
+            },
+            Phase::Ended { at: at(5), accepted: None, outcome: Outcome::Refused(refused) },
+        ),
+    ];
+    let entry = |(n, (action, phase))| Entry {
+        id: EntryId::new(format!("e{n}")),
+        epoch: Epoch(4),
+        written: at(0),
+        read_at: at(-1),
+        action,
+        phase,
+    };
+    actions.into_iter().enumerate().map(entry).collect()
+}
+
+fn lines() -> Vec<Line> {
+    let (id, key) = (|| InstanceId::new("7"), || Key::new("vm-7"));
+    let (entry, say) = (|| EntryId::new("e1"), || "said".into());
+    let verb = poolkeeper::model::action::Verb::Delete;
+    let told = vec![
+        Told::Appeared { id: id(), key: key(), condition: Condition::Provisioning },
+        Told::Became { id: id(), key: key(), from: Condition::Ready, to: Condition::Unready },
+        Told::FirstAvailable { id: id(), key: key() },
+        Told::Closed { id: id(), key: key(), deleted: true },
+        Told::Decided { entry: entry(), verb, machines: vec![id()], reason: say() },
+        Told::Moved { entry: entry(), verb, say: say() },
+        Told::Held { reason: HoldReason::Floor, say: say() },
+        Told::Freed { reason: HoldReason::Floor },
+        Told::Rollout { phase: RolloutPhase::Baking, to: Some(Revision::new("r2")) },
+        Told::Answered { ask: AskId::new("a"), accepted: true, say: say() },
+        Told::Frozen { law: Some(4), say: say() },
+    ];
+    told.into_iter().map(|told| Line { at: at(0), told }).collect()
+}
+
+fn state() -> PoolState {
+    let to = || Revision::new("r2");
+    let mut rollout = Rollout::open(Cause::Revision, Some(Revision::new("r1")), to(), at(0), 3);
+    rollout.stage = Stage::Paused { by: "ann".into(), why: "because".into(), at: at(1) };
+    rollout.failed = vec![Key::new("vm-7")];
+    PoolState {
+        adopted: Some(at(0)),
+        desired: Desired { count: 3, shown: 3, ..Desired::default() },
+        wanted: Some(to()),
+        good: vec![Revision::new("r1")],
+        rollout: Some(rollout),
+        backoff: vec![BackOff {
+            refusal: Refusal::Quota,
+            zone: None,
+            code: None,
+            times: 2,
+            at: at(1),
+            until: at(60),
+            available_then: 3,
+        }],
+        tombs: vec![(Key::new("vm-6"), at(0))],
+        ..PoolState::default()
+    }
+}
+
+#[test]
+fn records_are_written_as_they_always_were() {
+    let mut text = String::new();
+    let mut say = |record: String| text.push_str(&(record + "\n"));
+    for machine in machines() {
+        let row = record::write_machine(&machine).unwrap();
+        let key = machine.key();
+        let again = record::read_machine(key.as_str(), &row, &mut Shared::default()).unwrap();
+        assert_eq!(again, machine);
+        say(row);
+    }
+    say(record::write_state(&state()).unwrap());
+    for entry in entries() {
+        say(record::write_entry(&entry).unwrap());
+    }
+    for line in lines() {
+        say(record::write_line(&line).unwrap());
+    }
+    for verb in [AskVerb::Pause, AskVerb::SettleCapacity, AskVerb::WriteOff(InstanceId::new("7"))] {
+        let (id, by, why) = (AskId::new("a"), "ann".into(), "because".into());
+        say(record::write_ask(&Ask { id, verb, by, why, at: at(0) }).unwrap());
+    }
+    let delete = Some(DeleteRequest { by: "ann".into(), why: "odd".into(), now: true });
+    let hold = Some(MachineHold { by: "bob".into(), why: "debugging".into() });
+    say(record::write_marks(&Marks { delete, hold }).unwrap());
+    let audit = Audit {
+        at: at(0),
+        who: "ann".into(),
+        verb: "hold".into(),
+        pool: Some(PoolName::new("web")),
+        on: "7".into(),
+        why: "debugging".into(),
+        came: "accepted".into(),
+    };
+    say(record::write_audit(&audit).unwrap());
+    golden("store/records-v1.txt", &text);
+}

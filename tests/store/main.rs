@@ -1,0 +1,78 @@
+//! The stores: one contract for both, records that last, and a file that survives what files meet.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
+mod alike;
+mod frozen;
+#[path = "../support/golden.rs"]
+mod golden;
+mod group;
+mod power;
+mod records;
+mod samples;
+mod trouble;
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use poolkeeper::adapters::sqlite::{Options, SqliteStore};
+use poolkeeper::memory::contract;
+
+/// A folder of a test's own; gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("poolkeeper-store-{}-{n}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(&Options::new(path, "a test")).unwrap()
+}
+
+fn wait<T>(until: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(until)
+}
+
+/// Stores in files of their own, one after the other.
+fn fresh(folder: &Folder) -> impl Fn() -> SqliteStore + '_ {
+    let count = Cell::new(0);
+    move || {
+        count.set(count.get() + 1);
+        open(&folder.file(&format!("{}.db", count.get())))
+    }
+}
+
+#[test]
+fn the_store_in_a_file_keeps_the_contract() {
+    let folder = Folder::new();
+    assert_eq!(wait(contract::check(fresh(&folder))), Ok(()));
+}
+
+#[test]
+fn the_desk_in_a_file_keeps_its_own() {
+    let folder = Folder::new();
+    assert_eq!(wait(contract::desk::check(fresh(&folder))), Ok(()));
+}

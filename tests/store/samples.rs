@@ -1,0 +1,290 @@
+//! Anything that may have to be remembered.
+
+use poolkeeper::memory::{Audit, Line, Told};
+use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target, Verb};
+use poolkeeper::model::budget::HoldReason;
+use poolkeeper::model::ids::*;
+use poolkeeper::model::inventory::ModelFields;
+use poolkeeper::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::machine::*;
+use poolkeeper::model::plan::{Ask, AskVerb, RolloutPhase};
+use poolkeeper::model::time::Time;
+use proptest::option::of as option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// With what JSON and SQL give a meaning of their own.
+pub fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ -~é😀\\n\u{0}]{0,8}",
+        select(vec!["null", ",null]", ",0]", "'; --", "\\\"", "0"]).prop_map(str::to_owned)
+    ]
+}
+
+pub fn boxed() -> impl Strategy<Value = Box<str>> {
+    text().prop_map(Into::into)
+}
+
+pub fn time() -> impl Strategy<Value = Time> {
+    prop_oneof![Just(0), Just(1_772_366_400_000), any::<i64>()].prop_map(Time::from_millis)
+}
+
+fn some<T: std::fmt::Debug>(of: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<T>> {
+    prop::collection::vec(of, 0..3)
+}
+
+fn number() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(0), any::<u32>()]
+}
+
+pub fn condition() -> impl Strategy<Value = Condition> {
+    select(vec![
+        Condition::Provisioning,
+        Condition::Ready,
+        Condition::Unready,
+        Condition::Failed,
+        Condition::Deleting,
+        Condition::Stopped,
+        Condition::Unknown,
+    ])
+}
+
+fn lifecycle() -> impl Strategy<Value = Lifecycle> {
+    select(vec![
+        Lifecycle::InService,
+        Lifecycle::CutOff,
+        Lifecycle::Standby,
+        Lifecycle::Draining,
+        Lifecycle::Drained,
+        Lifecycle::Updating,
+        Lifecycle::Deleting,
+    ])
+}
+
+/// Without marks: those are the doors'.
+pub fn machine() -> BoxedStrategy<Machine> {
+    let evidence = select(vec![Evidence::Model, Evidence::Stamp, Evidence::Advisory]);
+    let protection = select(vec![Protection::None, Protection::ScaleIn, Protection::All]);
+    let names = (text(), option(text()), option(text()), option(text()), option(text()));
+    let times = (time(), time(), time(), time(), time());
+    let words = (evidence, condition(), lifecycle(), protection);
+    let rest = (option((condition(), time())), any::<bool>(), any::<u8>(), number());
+    (names, times, words, rest)
+        .prop_map(|(names, times, words, rest)| Machine {
+            id: InstanceId::new(names.0),
+            vm: names.1.map(VmId::new),
+            zone: names.2.map(Zone::new),
+            created: times.0,
+            imaged: times.1,
+            first_seen: times.2,
+            revision: names.3.map(Revision::new),
+            evidence: words.0,
+            condition: words.1,
+            since: times.3,
+            before_gap: rest.0,
+            ever_available: rest.1,
+            lifecycle: words.2,
+            lifecycle_since: times.4,
+            protection: words.3,
+            missed: rest.2,
+            workloads: rest.3,
+            node: names.4.map(NodeName::new),
+            marks: None,
+        })
+        .boxed()
+}
+
+pub fn marks() -> BoxedStrategy<Marks> {
+    let delete = (boxed(), boxed(), any::<bool>());
+    let delete = delete.prop_map(|(by, why, now)| DeleteRequest { by, why, now });
+    let hold = (boxed(), boxed()).prop_map(|(by, why)| MachineHold { by, why });
+    (option(delete), option(hold)).prop_map(|(delete, hold)| Marks { delete, hold }).boxed()
+}
+
+fn target() -> impl Strategy<Value = Target> {
+    let because = select(vec![
+        Because::Failed,
+        Because::Named,
+        Because::NamedNow,
+        Because::Outdated,
+        Because::Surplus,
+    ]);
+    (text(), option(text()), time(), because).prop_map(|(id, vm, created, because)| Target {
+        id: InstanceId::new(id),
+        vm: vm.map(VmId::new),
+        created,
+        because,
+    })
+}
+
+fn fields() -> impl Strategy<Value = ModelFields> {
+    let tags = prop::collection::btree_map(boxed(), boxed(), 0..3);
+    (option(boxed()), option(boxed()), tags).prop_map(|(image, vm_size, tags)| ModelFields {
+        image,
+        vm_size,
+        tags,
+    })
+}
+
+fn action() -> BoxedStrategy<Action> {
+    let expect = || {
+        (option(text()), number(), text(), time()).prop_map(|(etag, capacity, revision, before)| {
+            let (etag, revision) = (etag.map(Etag::new), Revision::new(revision));
+            Expect { etag, capacity, revision, before }
+        })
+    };
+    let why = select(vec![ModelWrite::Wanted, ModelWrite::PutBack]);
+    prop_oneof![
+        (number(), number(), any::<bool>(), boxed(), expect()).prop_map(
+            |(from, to, drift, reason, expect)| Action::Raise { from, to, drift, reason, expect }
+        ),
+        (some(target()), boxed(), time()).prop_map(|(targets, reason, before)| Action::Drain {
+            targets,
+            reason,
+            before
+        }),
+        (some(target()), boxed(), time(), any::<bool>()).prop_map(
+            |(targets, reason, before, force)| Action::Delete { targets, reason, before, force }
+        ),
+        (some(target()), boxed(), time()).prop_map(|(targets, reason, before)| Action::Restore {
+            targets,
+            reason,
+            before
+        }),
+        (some(target()), text(), boxed(), time()).prop_map(|(targets, to, reason, before)| {
+            Action::Reimage { targets, to: Revision::new(to), reason, before }
+        }),
+        (fields(), why, boxed(), expect()).prop_map(|(fields, why, reason, expect)| {
+            Action::UpdateModel { fields, why, reason, expect }
+        }),
+    ]
+    .boxed()
+}
+
+fn refused() -> impl Strategy<Value = Refused> {
+    let refusal = select(Refusal::ALL.to_vec());
+    (refusal, option(boxed()), option(text()), option(time())).prop_map(
+        |(refusal, code, zone, retry_at)| Refused {
+            refusal,
+            code,
+            zone: zone.map(Zone::new),
+            retry_at,
+        },
+    )
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let part = (text().prop_map(Key::new), option(refused()));
+    prop_oneof![
+        Just(Outcome::Done),
+        Just(Outcome::Withdrawn),
+        refused().prop_map(Outcome::Refused),
+        some(part).prop_map(Outcome::Mixed),
+    ]
+}
+
+fn phase() -> BoxedStrategy<Phase> {
+    prop_oneof![
+        Just(Phase::Intended),
+        time().prop_map(|at| Phase::Asking { at }),
+        (time(), option(text().prop_map(Operation::new)))
+            .prop_map(|(at, operation)| Phase::Accepted { at, operation }),
+        time().prop_map(|at| Phase::Doubtful { at }),
+        (time(), option(time()), outcome()).prop_map(|(at, accepted, outcome)| Phase::Ended {
+            at,
+            accepted,
+            outcome
+        }),
+    ]
+    .boxed()
+}
+
+pub fn entry() -> BoxedStrategy<Entry> {
+    (text(), any::<u64>(), time(), time(), action(), phase())
+        .prop_map(|(id, epoch, written, read_at, action, phase)| Entry {
+            id: EntryId::new(id),
+            epoch: Epoch(epoch),
+            written,
+            read_at,
+            action,
+            phase,
+        })
+        .boxed()
+}
+
+pub fn ask() -> BoxedStrategy<Ask> {
+    let verb = prop_oneof![
+        select(AskVerb::PLAIN.to_vec()),
+        text().prop_map(|id| AskVerb::WriteOff(InstanceId::new(id))),
+    ];
+    (text(), verb, boxed(), boxed(), time())
+        .prop_map(|(id, verb, by, why, at)| Ask { id: AskId::new(id), verb, by, why, at })
+        .boxed()
+}
+
+fn rollout_phase() -> impl Strategy<Value = RolloutPhase> {
+    select(vec![
+        RolloutPhase::None,
+        RolloutPhase::Progressing,
+        RolloutPhase::Waiting,
+        RolloutPhase::Paused,
+        RolloutPhase::Stalled,
+        RolloutPhase::Baking,
+        RolloutPhase::RollingBack,
+        RolloutPhase::Succeeded,
+        RolloutPhase::SucceededWithExceptions,
+        RolloutPhase::Aborted,
+        RolloutPhase::RolledBack,
+    ])
+}
+
+pub fn line() -> BoxedStrategy<Line> {
+    let names = || (text().prop_map(InstanceId::new), text().prop_map(Key::new));
+    let entry = || (text().prop_map(EntryId::new), select(Verb::ALL.to_vec()));
+    let reason = || select(HoldReason::ALL.to_vec());
+    let told = prop_oneof![
+        (names(), condition()).prop_map(|((id, key), condition)| Told::Appeared {
+            id,
+            key,
+            condition
+        }),
+        (names(), condition(), condition()).prop_map(|((id, key), from, to)| Told::Became {
+            id,
+            key,
+            from,
+            to
+        }),
+        names().prop_map(|(id, key)| Told::FirstAvailable { id, key }),
+        (names(), any::<bool>()).prop_map(|((id, key), deleted)| Told::Closed { id, key, deleted }),
+        (entry(), some(text().prop_map(InstanceId::new)), boxed()).prop_map(
+            |((entry, verb), machines, reason)| Told::Decided { entry, verb, machines, reason }
+        ),
+        (entry(), boxed()).prop_map(|((entry, verb), say)| Told::Moved { entry, verb, say }),
+        (reason(), boxed()).prop_map(|(reason, say)| Told::Held { reason, say }),
+        reason().prop_map(|reason| Told::Freed { reason }),
+        (rollout_phase(), option(text()))
+            .prop_map(|(phase, to)| Told::Rollout { phase, to: to.map(Revision::new) }),
+        (text(), any::<bool>(), boxed()).prop_map(|(ask, accepted, say)| Told::Answered {
+            ask: AskId::new(ask),
+            accepted,
+            say
+        }),
+        (option(any::<u8>()), boxed()).prop_map(|(law, say)| Told::Frozen { law, say }),
+    ];
+    (time(), told).prop_map(|(at, told)| Line { at, told }).boxed()
+}
+
+pub fn audit() -> BoxedStrategy<Audit> {
+    let said = (boxed(), boxed(), boxed(), boxed(), boxed());
+    (time(), option(text()), said)
+        .prop_map(|(at, pool, (who, verb, on, why, came))| Audit {
+            at,
+            who,
+            verb,
+            pool: pool.map(PoolName::new),
+            on,
+            why,
+            came,
+        })
+        .boxed()
+}
