@@ -55,7 +55,7 @@ async fn a_pool_whose_file_goes_is_let_alone() {
         .await;
     let writes = house.writes();
     daemon.until("what was begun has ended", |d| d.pool("web").is_none()).await;
-    pass(&house.clock, Span::minutes(10)).await;
+    pass(&house.clock, Span::minutes(6)).await;
     assert_eq!(house.writes(), writes, "nothing is asked for any more");
     house.write("web.yaml", &pool("web", 3, "2.0.0"));
     daemon.until("taken back it goes on", |_| house.is_on("web", 3, "2.0.0")).await;

@@ -22,8 +22,8 @@ use tokio::task::JoinHandle;
 pub const SECRET: &str = "swordfish-in-the-secret";
 const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 
-/// A minute in half a second: a rollout of minutes ends within seconds, and a read stays fresh over a slow answer.
-const SPEED: i64 = 120;
+/// A minute in a third of a second: a rollout of minutes ends within seconds, and a read stays fresh over a slow answer.
+const SPEED: i64 = 200;
 
 /// Nothing here takes this long but what never ends.
 const PATIENCE: Duration = Duration::from_secs(60);

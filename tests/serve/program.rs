@@ -1,7 +1,7 @@
 //! The program itself: what it says when it cannot begin, and that it ends when it is told to.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::Command;
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use super::kit::*;
 use super::run::*;
@@ -49,47 +49,65 @@ fn settings_are_printed_in_both_ways() {
     );
 }
 
+/// The program as a service manager starts it, and what it logged so far.
+struct Program {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+    log: String,
+}
+
+impl Program {
+    fn start(house: &House, args: &[&str]) -> Self {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_poolkeeper"));
+        program.env_clear().envs(house.environment());
+        program.args(["serve", "--auth", "client-secret", "--pools"]).arg(&house.folder).args(args);
+        let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { child, lines, log: String::new() }
+    }
+
+    /// Reads its log until it says this.
+    fn until(&mut self, said: &str) {
+        let said = format!("\"message\":\"{said}\"");
+        for line in self.lines.by_ref() {
+            let line = line.unwrap();
+            self.log.push_str(&line);
+            self.log.push('\n');
+            if line.contains(&said) {
+                return;
+            }
+        }
+        panic!("{said} is never said: {}", self.log);
+    }
+
+    fn signal(&self, name: &str) {
+        let sent =
+            Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        for line in self.lines {
+            self.log.push_str(&line.unwrap());
+            self.log.push('\n');
+        }
+        (self.child.wait().unwrap().code(), self.log)
+    }
+}
+
 /// The whole program against the emulator: its log has no secret in it, and SIGTERM ends it in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_serves_until_it_is_told_to_stop_and_keeps_its_secrets() {
     let house = House::new("program", &[("web", 3)]).await;
     house.write("web.yaml", &pool("web", 4, "1.0.0"));
-    let mut program = Command::new(env!("CARGO_BIN_EXE_poolkeeper"));
-    program.env_clear().envs(house.environment());
-    program.args([
-        "serve",
-        "--auth",
-        "client-secret",
-        "--log",
-        "trace",
-        "--store",
-        "memory",
-        "--pools",
-    ]);
-    program.arg(&house.folder).stderr(std::process::Stdio::piped());
-    let mut child = program.spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let mut log = String::new();
-    for line in lines.by_ref() {
-        let line = line.unwrap();
-        log.push_str(&line);
-        log.push('\n');
-        assert!(line.starts_with('{') && line.ends_with('}'), "one object a line: {line}");
-        if line.contains("\"message\":\"sent\"") {
-            break;
-        }
-    }
-    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    for line in lines {
-        log.push_str(&line.unwrap());
-        log.push('\n');
-    }
-    let mut out = String::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        stdout.read_to_string(&mut out).unwrap();
-    }
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{log}");
+    let mut program = Program::start(&house, &["--log", "trace", "--store", "memory"]);
+    program.until("sent");
+    program.signal("-HUP");
+    program.until("pool files were read as asked");
+    program.signal("-TERM");
+    let (code, log) = program.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.lines().all(|line| line.starts_with('{') && line.ends_with('}')), "{log}");
     assert!(
         log.contains("\"message\":\"ready\"") && log.contains("\"message\":\"stopped\""),
         "{log}"
@@ -98,4 +116,34 @@ async fn it_serves_until_it_is_told_to_stop_and_keeps_its_secrets() {
     for secret in [SECRET, "Bearer", "eyJ", "access_token", "asyncOperation", "?t="] {
         assert!(!log.contains(secret), "{secret} is told: {log}");
     }
+}
+
+/// On a file that lasts: nobody else opens it meanwhile, a stop gives it up at once, and what was known is known again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_it_remembers_lasts_and_is_one_processes_at_a_time() {
+    let house = House::new("lasts", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 4, "1.0.0"));
+    let store = house.folder.join("poolkeeper.db").display().to_string();
+    let args = ["--store", store.as_str()];
+    let mut first = Program::start(&house, &args);
+    first.until("sent");
+    let (code, said) = Program::start(&house, &args).end();
+    assert_eq!(code, Some(1), "{said}");
+    let holder = format!("-{}-", first.child.id());
+    assert!(said.contains("is in use by") && said.contains(&holder), "{said}");
+    first.signal("-TERM");
+    assert_eq!(first.end().0, Some(0));
+    let mut second = Program::start(&house, &args);
+    second.until("recovered");
+    second.until("ready");
+    assert!(
+        second.log.contains("\"machines\":3") && second.log.contains("\"open\":1"),
+        "{}",
+        second.log
+    );
+    assert!(!second.log.contains("another process leads"), "{}", second.log);
+    second.signal("-TERM");
+    assert_eq!(second.end().0, Some(0));
+    let writes = house.emulator.state()["requests"].to_string();
+    assert_eq!(house.seen("web")["capacity"], 4, "raised once: {writes}");
 }
