@@ -75,7 +75,8 @@ fn address(path: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_pathname(path)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::os::linux::net::SocketAddrExt;
 

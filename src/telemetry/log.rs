@@ -88,7 +88,10 @@ impl Log {
         if set {
             std::panic::set_hook(Box::new(|panic| {
                 let place = panic.location().map(ToString::to_string).unwrap_or_default();
-                let say = panic.payload_as_str().unwrap_or("without a word");
+                let payload = panic.payload();
+                let text = payload.downcast_ref::<String>().map(String::as_str);
+                let say = text.or_else(|| payload.downcast_ref::<&str>().copied());
+                let say = say.unwrap_or("without a word");
                 tracing::error!(place, "a fault of ours: {say}");
             }));
         }

@@ -1,5 +1,12 @@
 //! What operators deploy: each file is read as they would have it read.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
 mod deploy;
 mod pools;
 mod settings;

@@ -26,10 +26,9 @@ fn it_is_the_defaults_and_explains_every_key() {
         });
         assert!(line.is_some(), "{} is not in it", key.name);
         assert!(written.contains(key.variable), "{} is not in it", key.variable);
-        let about: String = written
-            .lines()
-            .map(|line| format!("{} ", line.trim().trim_start_matches("# ")))
-            .collect();
+        let plain: Vec<&str> =
+            written.lines().map(|line| line.trim().trim_start_matches("# ")).collect();
+        let about = plain.join(" ");
         assert!(about.contains(key.about), "{} is explained otherwise", key.name);
     }
 }

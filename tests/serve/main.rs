@@ -1,5 +1,12 @@
 //! The daemon as it runs: over HTTP against the emulator, on a clock that is quicker than ours.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
 mod ends;
 mod files;
 mod kit;

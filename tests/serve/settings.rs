@@ -13,7 +13,8 @@ fn file(text: &str) -> Sources {
 
 fn refused(sources: &Sources) -> String {
     let faults = sources.settle().unwrap_err();
-    faults.iter().map(|fault| format!("{fault}\n")).collect()
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    lines.join("\n") + "\n"
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn entry(moved: &Moved) {
         // Told where it was sent.
         Event::Asking | Event::Accepted(_) => {}
         Event::Lost => {
-            tracing::warn!(%entry, "its answer was lost; the next complete look settles it")
+            tracing::warn!(%entry, "its answer was lost; the next complete look settles it");
         }
         Event::Ended(Outcome::Done) => tracing::info!(%entry, "done"),
         Event::Ended(Outcome::Withdrawn) => tracing::info!(%entry, "withdrawn"),
