@@ -134,3 +134,35 @@ async fn told_twice_it_ends_at_once_and_a_stuck_answer_keeps_nobody() {
     let ended = tokio::time::timeout(Duration::from_secs(5), next.ended).await.unwrap().unwrap();
     assert!(matches!(ended, Ended::Cut(15) | Ended::Stopped), "{ended:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_hear_of_the_end_and_one_that_ends_by_itself_ends_the_house_in_order() {
+    let house = House::new("servers", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 3, "1.0.0"));
+    let mut daemon = house.open("first", Decisions::PRODUCTION, &[]).await;
+    let (doors, heard) = (daemon.doors(), std::sync::Arc::new(tokio::sync::Notify::new()));
+    let told = std::sync::Arc::clone(&heard);
+    daemon.add_server("others", |stopping| {
+        Box::pin(async move {
+            stopping.stopped().await;
+            told.notify_one();
+        })
+    });
+    let mut changes = doors.board.subscribe();
+    daemon.add_server("the API", |_| {
+        Box::pin(async move {
+            let ready = async {
+                while !doors.board.house().ready {
+                    changes.changed().await.unwrap();
+                }
+            };
+            ready.await;
+        })
+    });
+    let ended = tokio::time::timeout(Duration::from_secs(10), daemon.run()).await.unwrap();
+    assert!(ended.unwrap_err().to_string().contains("the API"));
+    heard.notified().await;
+    // In order: the lease was given up.
+    let now = house.clock.now();
+    house.store.acquire("next", now, Span::minutes(1)).await.unwrap();
+}

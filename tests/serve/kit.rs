@@ -128,6 +128,19 @@ impl House {
     }
 
     pub async fn begin_as(&self, holder: &str, decide: Decisions, set: &[(&str, &str)]) -> Running {
+        let daemon = self.open(holder, decide, set).await;
+        let (doors, stop, reload) = (daemon.doors(), daemon.stop(), daemon.reload());
+        let ended = tokio::spawn(async move { daemon.run().await.unwrap() });
+        Running { doors, stop, reload, ended }
+    }
+
+    /// Put together, and not begun.
+    pub async fn open(
+        &self,
+        holder: &str,
+        decide: Decisions,
+        set: &[(&str, &str)],
+    ) -> Daemon<MemoryStore, Quick> {
         let mut flags = vec![
             ("set", "azure.auth".to_owned(), "client-secret".to_owned()),
             ("pools", "pools".to_owned(), self.folder.display().to_string()),
@@ -150,10 +163,7 @@ impl House {
             holder: holder.to_owned(),
             decide,
         };
-        let daemon = Daemon::open(plan).await.unwrap();
-        let (doors, stop, reload) = (daemon.doors(), daemon.stop(), daemon.reload());
-        let ended = tokio::spawn(async move { daemon.run().await.unwrap() });
-        Running { doors, stop, reload, ended }
+        Daemon::open(plan).await.unwrap()
     }
 
     /// What a process is told by its environment, all of it.

@@ -159,6 +159,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
     /// Leads, and makes turns, until told to stop.
     pub async fn run(mut self) -> Result<Ended, ServeError> {
         let stopping = self.stop.stopping();
+        let (stop, mut gone) = (self.stop.clone(), None);
         let mut servers = std::mem::take(&mut self.servers);
         let ended = {
             let mut terms = std::pin::pin!(self.terms(&stopping));
@@ -169,9 +170,12 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
                         tracing::warn!("told twice to stop: ending at once");
                         return Ok(Ended::Cut(signal));
                     }
-                    Some(ended) = servers.join_next() => {
+                    Some(server) = servers.join_next() => {
                         if !stopping.is_stopped() {
-                            return Err(ServeError::ServerEnded(ended.unwrap_or("others")));
+                            let what = server.unwrap_or("others");
+                            tracing::error!("the server for {what} ended by itself: stopping");
+                            gone = Some(what);
+                            stop.stop();
                         }
                     }
                     ended = &mut terms => break ended,
@@ -181,7 +185,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         let all = async { while servers.join_next().await.is_some() {} };
         let _cut_off = tokio::time::timeout(SERVERS_END, all).await;
         tracing::info!("stopped");
-        Ok(ended)
+        gone.map_or(Ok(ended), |what| Err(ServeError::ServerEnded(what)))
     }
 
     /// One term of leadership after another.

@@ -1,19 +1,22 @@
 //! What of a turn goes into the log: what is new since the last one, each thing once.
 
+use std::collections::BTreeMap;
+
 use crate::act::What;
 use crate::memory::Moved;
 use crate::model::action::Action;
 use crate::model::budget::{Hold, HoldReason};
+use crate::model::ids::Revision;
 use crate::model::journal::{Event, Outcome};
 use crate::model::plan::{RolloutPhase, RolloutReport};
-use crate::observe::Change;
+use crate::observe::{Change, Changed, Closing};
 use crate::reconcile::TurnReport;
 
 /// A pool that is quiet says nothing here.
 pub(super) fn turn(before: Option<&TurnReport>, now: &TurnReport) {
     machines(now);
     let rollout = now.planned.as_ref().and_then(|planned| planned.report.rollout.to.as_ref());
-    let rollout = rollout.map_or("", |to| to.as_str());
+    let rollout = rollout.map(Revision::as_str);
     frozen(before, now);
     if now.frozen.is_none()
         && let Some(planned) = &now.planned
@@ -41,21 +44,44 @@ pub(super) fn turn(before: Option<&TurnReport>, now: &TurnReport) {
     }
 }
 
+/// Machines that did the same in one turn and are told one by one; more are told as a number.
+// 10: a batch of a rollout; a pool at first sight has hundreds.
+const ONE_BY_ONE: usize = 10;
+
 fn machines(now: &TurnReport) {
+    let mut by_word: BTreeMap<&'static str, Vec<&Changed>> = BTreeMap::new();
     for changed in &now.changes {
-        let machine = changed.id.as_str();
-        match changed.what {
-            Change::Appeared(condition) => tracing::info!(machine, ?condition, "appeared"),
-            Change::Became { from, to } => tracing::info!(machine, ?from, ?to, "changed"),
-            Change::FirstAvailable => tracing::info!(machine, "serves"),
-            Change::Closed(how) => tracing::info!(machine, ?how, "is gone"),
+        by_word.entry(word(changed.what)).or_default().push(changed);
+    }
+    for (word, all) in by_word {
+        if all.len() > ONE_BY_ONE {
+            tracing::info!(machines = all.len(), "{word}");
+            continue;
+        }
+        for changed in all {
+            let machine = changed.id.as_str();
+            match changed.what {
+                Change::Appeared(condition) => tracing::info!(machine, ?condition, "{word}"),
+                Change::Became { from, to } => tracing::info!(machine, ?from, ?to, "{word}"),
+                Change::FirstAvailable | Change::Closed(_) => tracing::info!(machine, "{word}"),
+            }
         }
     }
 }
 
-fn ids(action: &Action) -> String {
+const fn word(change: Change) -> &'static str {
+    match change {
+        Change::Appeared(_) => "appeared",
+        Change::Became { .. } => "changed",
+        Change::FirstAvailable => "serves",
+        Change::Closed(Closing::Deleted) => "is gone, as it was asked",
+        Change::Closed(_) => "is gone",
+    }
+}
+
+fn ids(action: &Action) -> Option<String> {
     let ids: Vec<&str> = action.targets().iter().map(|target| target.id.as_str()).collect();
-    ids.join(" ")
+    (!ids.is_empty()).then(|| ids.join(" "))
 }
 
 fn frozen(before: Option<&TurnReport>, now: &TurnReport) {
@@ -81,7 +107,7 @@ fn phase(before: Option<&TurnReport>, now: &RolloutReport) {
     if same || (was.is_none() && now.phase == RolloutPhase::None) {
         return;
     }
-    let rollout = now.to.as_ref().map_or("", |to| to.as_str());
+    let rollout = now.to.as_ref().map(Revision::as_str);
     let (done, total, failed) = (now.done, now.total, now.failed);
     tracing::info!(rollout, done, total, failed, "rollout: {}", now.phase.name());
 }
@@ -112,7 +138,7 @@ fn entry(moved: &Moved) {
             tracing::warn!(%entry, refused, of = each.len(), "refused in part");
         }
         Event::Ended(Outcome::Refused(refused)) => {
-            let code = refused.code.as_deref().unwrap_or("");
+            let code = refused.code.as_deref();
             tracing::warn!(%entry, code, "refused: {}", refused.refusal.name());
         }
     }
