@@ -7,7 +7,8 @@ pub mod desk;
 use std::fmt::Debug;
 
 use super::{
-    Commit, HISTORY_KEPT, JOURNAL_KEPT, Line, Loaded, Mark, Moved, Seq, Store, StoreError, Told,
+    ANSWERED_KEPT, Commit, HISTORY_KEPT, JOURNAL_KEPT, Line, Loaded, Mark, Moved, Seq, Store,
+    StoreError, Told,
 };
 use crate::model::action::{Action, Because, Expect, Target};
 use crate::model::budget::HoldReason;
@@ -38,6 +39,7 @@ pub async fn check<S: Store>(fresh: impl Fn() -> S) -> Result<(), Broken> {
     entries_keep_their_order(&fresh()).await?;
     old_entries_are_let_go(&fresh()).await?;
     asks_wait_until_they_are_honoured(&fresh()).await?;
+    answered_asks_are_forgotten_in_their_order(&fresh()).await?;
     marks_belong_to_the_doors(&fresh()).await?;
     history_is_kept_in_order_and_bounded(&fresh()).await?;
     history_goes_on_from_any_line(&fresh()).await?;
@@ -306,6 +308,30 @@ async fn asks_wait_until_they_are_honoured<S: Store>(store: &S) -> Result<(), Br
     let doors = store.doors(&pool()).await?;
     same("an honoured ask is gone for good", &doors.asks, &vec![resume])?;
     same("a load shows the same", &store.load(&pool()).await?.doors, &doors)
+}
+
+async fn answered_asks_are_forgotten_in_their_order<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    let ask = |n: usize| Ask {
+        id: AskId::new(n.to_string()),
+        verb: AskVerb::Pause,
+        by: "ann".into(),
+        why: "because".into(),
+        at: at(1),
+    };
+    let all: Vec<Ask> = (0..=ANSWERED_KEPT).map(ask).collect();
+    for ask in &all {
+        store.ask(&pool(), ask).await?;
+    }
+    // However the answers are listed, the asks keep the order in which they were asked.
+    let honoured = all.iter().rev().map(|ask| ask.id.clone()).collect();
+    let state = Some(PoolState { honoured, ..PoolState::default() });
+    store.commit(&Commit { state, ..commit(epoch, 2) }).await?;
+    for ask in all.iter().rev() {
+        store.ask(&pool(), ask).await?;
+    }
+    let waiting = store.doors(&pool()).await?.asks;
+    same("only the oldest is forgotten", &waiting, &vec![ask(0)])
 }
 
 async fn marks_belong_to_the_doors<S: Store>(store: &S) -> Result<(), Broken> {

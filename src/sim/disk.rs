@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::plant::Slip;
-use crate::memory::{
-    Commit, Doors, Lease, Line, Loaded, Mark, MemoryStore, Seq, Store, StoreError,
-};
+use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};
 use crate::model::ids::{Epoch, Key, PoolName};
 use crate::model::journal::Entry;
 use crate::model::plan::Ask;
@@ -27,9 +25,9 @@ pub enum Cut {
 /// The words of a store whose machine lost its power.
 pub(super) const POWER: &str = "the power went";
 
-#[derive(Debug, Default)]
-pub(super) struct Disk {
-    store: MemoryStore,
+#[derive(Debug)]
+pub(super) struct Disk<S> {
+    store: S,
     commits: AtomicU64,
     cuts: Vec<Cut>,
     /// Since the power went, until the machine starts again.
@@ -41,9 +39,17 @@ pub(super) struct Disk {
     entries: Mutex<Vec<Entry>>,
 }
 
-impl Disk {
-    pub fn new(cuts: Vec<Cut>, slip: Slip) -> Self {
-        Self { cuts, slip, ..Self::default() }
+impl<S> Disk<S> {
+    pub fn new(store: S, cuts: Vec<Cut>, slip: Slip) -> Self {
+        Self {
+            store,
+            commits: AtomicU64::new(0),
+            cuts,
+            dead: AtomicBool::new(false),
+            slip,
+            epoch: AtomicU64::new(0),
+            entries: Mutex::default(),
+        }
     }
 
     pub fn commits(&self) -> u64 {
@@ -84,7 +90,7 @@ impl Disk {
     }
 }
 
-impl Store for Disk {
+impl<S: Store + Sync> Store for Disk<S> {
     async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
         self.alive()?;
         self.store.load(pool).await

@@ -11,7 +11,7 @@ use crate::model::plan::{Ask, AskVerb};
 use crate::model::quantity::counted;
 use crate::world::{self, Deed, Guid, Native, Protection, Which};
 
-impl<R: Road> Run<'_, R> {
+impl<R: Road, S: Store + Sync> Run<'_, R, S> {
     /// What is due of what people were going to do.
     pub(super) fn people_act(&mut self) {
         let now = self.now();

@@ -8,6 +8,7 @@ use super::scenario::{Meter, Scenario};
 use super::stage::Shared;
 use super::watch::Watching;
 use crate::ambient::Clock;
+use crate::memory::Store;
 use crate::model::ids::PoolName;
 use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict};
 use crate::model::policy::Image;
@@ -16,20 +17,20 @@ use crate::observe::ReadFacts;
 use crate::reconcile::World;
 
 #[derive(Debug)]
-pub(super) struct House<R> {
+pub(super) struct House<R, S> {
     pub stage: Shared,
     pub road: R,
     pub facts: Measured,
-    pub disk: Disk,
+    pub disk: Disk<S>,
     pub decide: Watching,
 }
 
-impl<R: Road> World for House<R> {
+impl<R: Road, S: Store + Sync> World for House<R, S> {
     type Read = R::Cloud;
     type Facts = Measured;
     type Cloud = R::Cloud;
     type Cluster = Shared;
-    type Store = Disk;
+    type Store = Disk<S>;
     type Decide = Watching;
     type Clock = Shared;
 
@@ -49,7 +50,7 @@ impl<R: Road> World for House<R> {
         &self.stage
     }
 
-    fn store(&self) -> &Disk {
+    fn store(&self) -> &Disk<S> {
         &self.disk
     }
 

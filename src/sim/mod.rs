@@ -43,7 +43,7 @@ pub use draw::drawn;
 pub use outcome::{Breach, End, Outcome};
 pub use plant::{Plant, Slip};
 pub use road::{Backstage, NotReady, Road};
-pub use run::{run, run_over, run_planted};
+pub use run::{run, run_kept, run_over, run_planted};
 pub use scenario::{
     LONGEST, MOST_TURNS, Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft,
 };

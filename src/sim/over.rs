@@ -5,6 +5,7 @@ use super::people::deed;
 use super::road::Road;
 use super::run::Run;
 use super::watch::Decision;
+use crate::memory::Store;
 use crate::model::budget::{Hold, HoldReason};
 use crate::model::journal::Entry;
 use crate::model::plan::Report;
@@ -20,7 +21,7 @@ const WAITS_FOR_GOOD: Span = Span::minutes(90);
 // Two: in the first of them what the window held up is begun.
 const INSIDE_FOR_GOOD: u32 = 2;
 
-impl<R: Road> Run<'_, R> {
+impl<R: Road, S: Store + Sync> Run<'_, R, S> {
     pub(super) fn is_over(&mut self, report: &TurnReport, decision: &Decision) -> Option<End> {
         let planned = report.planned.as_ref()?;
         let (state, phase) = (&planned.state, planned.report.rollout.phase);

@@ -19,7 +19,7 @@ use super::truth::{self, Turn};
 use super::watch::{Decision, Watching};
 use crate::ambient::{Clock, Dice};
 use crate::judge::history::Past;
-use crate::memory::{Lease, Store, StoreError};
+use crate::memory::{Lease, MemoryStore, Store, StoreError};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport};
@@ -44,11 +44,20 @@ pub fn run(scenario: &Scenario) -> Outcome {
 
 /// Rehearse it with a fault planted into the loop.
 pub fn run_planted(scenario: &Scenario, plant: Plant) -> Outcome {
+    rehearse(scenario, plant, MemoryStore::new())
+}
+
+/// Rehearse it with a store of one's own, whose every future is ready when it is polled.
+pub fn run_kept(scenario: &Scenario, store: impl Store + Sync) -> Outcome {
+    rehearse(scenario, Plant::default(), store)
+}
+
+fn rehearse(scenario: &Scenario, plant: Plant, store: impl Store + Sync) -> Outcome {
     let mut stage = set_up(scenario);
     stage.slip = plant.slip;
     let recorder = recorder(scenario, &stage);
     let stage = Shared::new(stage);
-    let mut run = Run::new(scenario, plant, stage.clone(), stage, recorder);
+    let mut run = Run::new(scenario, plant, stage.clone(), stage, store, recorder);
     let end = run.until_it_ends();
     run.outcome(end)
 }
@@ -69,7 +78,7 @@ where
     let stage = Shared::new(stage);
     let road = road(Backstage::new(stage.clone()));
     let road = Noted::new(stage.clone(), road);
-    let mut run = Run::new(scenario, Plant::default(), stage, road, recorder);
+    let mut run = Run::new(scenario, Plant::default(), stage, road, MemoryStore::new(), recorder);
     let end = run.until_it_ends();
     run.outcome(end)
 }
@@ -78,9 +87,9 @@ fn recorder(scenario: &Scenario, stage: &Stage) -> Recorder {
     Recorder::new(stage, scenario.policy.rollout.min_ready.millis())
 }
 
-pub(super) struct Run<'a, R> {
+pub(super) struct Run<'a, R, S> {
     pub(super) scenario: &'a Scenario,
-    pub(super) house: House<R>,
+    pub(super) house: House<R, S>,
     pub(super) policy: Policy,
     pub(super) process: PoolTurn,
     life: u32,
@@ -117,19 +126,20 @@ enum Made {
     Nothing,
 }
 
-impl<'a, R: Road> Run<'a, R> {
+impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
     fn new(
         scenario: &'a Scenario,
         plant: Plant,
         stage: Shared,
         road: R,
+        store: S,
         recorder: Recorder,
     ) -> Self {
         let start = scenario.start;
         let house = House {
             road,
             facts: Measured::new(stage.clone(), scenario),
-            disk: Disk::new(scenario.cuts.clone(), plant.slip),
+            disk: Disk::new(store, scenario.cuts.clone(), plant.slip),
             decide: Watching::new(stage.clone(), plant),
             stage,
         };

@@ -13,11 +13,11 @@ use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 
 /// Judge one turn; what it sent is taken off the stage.
-pub(super) fn judge(
+pub(super) fn judge<S>(
     decision: &mut Decision,
     policy: &Policy,
     stage: &mut Stage,
-    disk: &Disk,
+    disk: &Disk<S>,
     turn: Turn<'_>,
     past: &mut Past,
 ) -> Vec<Note> {

@@ -7,6 +7,8 @@
     reason = "a test that meets what cannot be stops"
 )]
 
+mod file;
+
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::{Image, Method, Policy};

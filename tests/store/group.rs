@@ -1,5 +1,6 @@
 //! Writes that come together share one transaction, and each stands or falls alone.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
@@ -28,6 +29,16 @@ pub(super) async fn lead(store: &SqliteStore) -> Lease {
     store.acquire("a test", at(0), Span::hours(1)).await.unwrap()
 }
 
+/// How many transactions the log beside the file holds: as many as there are pages that end one.
+fn transactions(path: &Path) -> usize {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    let log = std::fs::read(name).unwrap();
+    let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
+    let page = number(&log[8..12]) as usize;
+    log[32..].chunks(24 + page).filter(|frame| number(&frame[4..8]) > 0).count()
+}
+
 #[test]
 fn a_thousand_pools_at_once_are_all_written_and_the_wrong_ones_refused() {
     let folder = Folder::new();
@@ -53,6 +64,8 @@ fn a_thousand_pools_at_once_are_all_written_and_the_wrong_ones_refused() {
             assert_eq!(answer, if n % 10 == 3 { wrong } else { Ok(()) });
         }
     });
+    let together = transactions(&path);
+    assert!(together < 100, "1,000 writes made {together} transactions");
     drop(store);
     let store = open(&path);
     wait(async {

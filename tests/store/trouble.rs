@@ -111,6 +111,32 @@ fn damaged_pages() {
 }
 
 #[test]
+fn a_damaged_record_stops_its_pool_and_no_other() {
+    let folder = Folder::new();
+    let path = full(&folder);
+    let store = open(&path);
+    wait(async {
+        let epoch = lead(&store).await.epoch;
+        store.commit(&write("api", epoch, 0..3)).await.unwrap();
+    });
+    drop(store);
+    let whole = fs::read(&path).unwrap();
+    let mark = b"vm-001000";
+    let place = whole.windows(mark.len()).position(|bytes| bytes == mark).unwrap() + mark.len();
+    // Something in the middle of a page, which the page itself does not show.
+    for byte in [0, b'x', 0xff] {
+        let mut bytes = whole.clone();
+        bytes[place..place + 20].fill(byte);
+        fs::write(&path, &bytes).unwrap();
+        let store = open(&path);
+        let error = wait(store.load(&PoolName::new("web"))).unwrap_err();
+        let advice = "restore it from a backup";
+        assert!(matches!(&error, StoreError::Unavailable(say) if say.contains(advice)), "{error}");
+        assert_eq!(wait(store.load(&PoolName::new("api"))).unwrap().machines.len(), 3);
+    }
+}
+
+#[test]
 fn a_second_process_is_told_who_holds_it() {
     let folder = Folder::new();
     let path = folder.file("pools.db");

@@ -136,6 +136,8 @@ impl From<Fault> for StoreError {
     }
 }
 
+const DAMAGED: &str = "the file is damaged; stop, and restore it from a backup";
+
 /// The words for a write or read that the database did not do.
 pub(super) fn unavailable(error: &rusqlite::Error) -> StoreError {
     let say = match error.sqlite_error_code() {
@@ -146,8 +148,16 @@ pub(super) fn unavailable(error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::SystemIoFailure) => {
             "the disk does not read or write; the system log says why".into()
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            "the file is damaged; stop, and restore it from a backup".into()
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => DAMAGED.into(),
+        // What was written as text is no text any more.
+        None if matches!(
+            error,
+            rusqlite::Error::Utf8Error(..)
+                | rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::InvalidColumnType(..)
+        ) =>
+        {
+            DAMAGED.into()
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "another program keeps the file locked".into()

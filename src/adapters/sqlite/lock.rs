@@ -43,9 +43,8 @@ pub(super) fn take(path: &Path, who: &str, alone: bool) -> Result<Lock, OpenErro
             return Err(OpenError::Lock { path: path.to_owned(), source });
         }
     }
-    // The name is for people; the lock is what counts.
-    let named = file.set_len(0).and_then(|()| file.write_all(who.as_bytes()));
-    named.map_err(|source| of_io(path.to_owned(), source))?;
+    // The name is for people, the lock is what counts: a full disk that does not take the name stops nobody.
+    let _named = file.set_len(0).and_then(|()| file.write_all(who.as_bytes()));
     Ok(Lock(file))
 }
 

@@ -37,6 +37,9 @@ pub(super) fn writer(path: &Path, most_bytes: Option<u64>) -> Result<Connection,
         return Err(OpenError::ReadOnly { path: path.to_owned() });
     }
     settle(&db, most_bytes).map_err(failed)?;
+    if found == 0 {
+        db.pragma_update(None, "application_id", OURS).map_err(failed)?;
+    }
     migrate(&db, found).map_err(|stuck| match of_sql(path.to_owned(), stuck.source) {
         OpenError::Open { path, source } => {
             OpenError::Migrate { path, number: stuck.number, source }
@@ -148,11 +151,28 @@ fn settle(db: &Connection, most_bytes: Option<u64>) -> Result<(), rusqlite::Erro
     db.pragma_update(None, "synchronous", "full")?;
     db.pragma_update(None, "foreign_keys", true)?;
     db.pragma_update(None, "journal_size_limit", LOG_KEPT)?;
-    db.pragma_update(None, "application_id", OURS)?;
     if let Some(most) = most_bytes {
         let page: u64 = db.pragma_query_value(None, "page_size", |row| row.get(0))?;
         // A value is answered, so this is a query.
         db.query_row(&format!("PRAGMA max_page_count = {}", most / page), [], |_| Ok(()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_synced_and_nobody_waits_for_readers() {
+        let folder = std::env::temp_dir().join(format!("poolkeeper-open-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let db = writer(&folder.join("pools.db"), None).unwrap();
+        let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).unwrap();
+        let mode: String = db.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        // 2 is FULL.
+        assert_eq!((mode.as_str(), number("synchronous"), number("foreign_keys")), ("wal", 2, 1));
+        drop(db);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -80,6 +80,9 @@ fn picture<T>(
 ) -> Result<T, Fault> {
     db.prepare_cached("BEGIN")?.execute([])?;
     let read = work(db);
-    db.prepare_cached("COMMIT")?.execute([])?;
+    if !db.is_autocommit() {
+        // A picture that stayed open would be shown again, and old.
+        db.prepare_cached("ROLLBACK")?.execute([])?;
+    }
     read
 }

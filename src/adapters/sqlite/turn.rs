@@ -147,13 +147,7 @@ pub(super) fn history_after(
     let sql = "SELECT seq, record FROM history
                WHERE pool = (SELECT id FROM pools WHERE name = ?1) AND seq > ?2
                ORDER BY seq LIMIT ?3";
-    let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query(params![name.as_str(), bound(after.0), bound(limit)])?;
-    let mut lines = Vec::new();
-    while let Some(row) = rows.next()? {
-        lines.push((Seq(row.get(0)?), record::read_line(text(row, 1)?)?));
-    }
-    Ok(lines)
+    history(db, sql, name, after, limit)
 }
 
 pub(super) fn history_before(
@@ -165,13 +159,24 @@ pub(super) fn history_before(
     let sql = "SELECT seq, record FROM history
                WHERE pool = (SELECT id FROM pools WHERE name = ?1) AND seq < ?2
                ORDER BY seq DESC LIMIT ?3";
+    let mut lines = history(db, sql, name, before, limit)?;
+    lines.reverse();
+    Ok(lines)
+}
+
+fn history(
+    db: &Connection,
+    sql: &str,
+    name: &PoolName,
+    from: Seq,
+    limit: usize,
+) -> Result<Vec<(Seq, Line)>, Fault> {
     let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query(params![name.as_str(), bound(before.0), bound(limit)])?;
+    let mut rows = found.query(params![name.as_str(), bound(from.0), bound(limit)])?;
     let mut lines = Vec::new();
     while let Some(row) = rows.next()? {
         lines.push((Seq(row.get(0)?), record::read_line(text(row, 1)?)?));
     }
-    lines.reverse();
     Ok(lines)
 }
 

@@ -1,0 +1,166 @@
+//! The same cuts with the store that lasts. Each life begins with a copy of the file and its log as they were on the disk
+//! when the power went, and ends as it does with the store in memory.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use poolkeeper::adapters::sqlite::{Options, SqliteStore};
+use poolkeeper::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};
+use poolkeeper::model::ids::{Epoch, Key, PoolName};
+use poolkeeper::model::plan::Ask;
+use poolkeeper::model::time::{Span, Time};
+use poolkeeper::sim::{self, Cut, Scenario};
+
+use super::scenario;
+
+/// The store of one life after the other.
+struct Lives {
+    folder: PathBuf,
+    now: Mutex<Life>,
+}
+
+struct Life {
+    number: u32,
+    holder: String,
+    store: SqliteStore,
+}
+
+impl Lives {
+    fn new(name: &str) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("poolkeeper-crash-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let store = SqliteStore::open(&Options::new(folder.join("0.db"), "a rehearsal")).unwrap();
+        Self { folder, now: Mutex::new(Life { number: 0, holder: String::new(), store }) }
+    }
+
+    /// Done before it is asked again, for nobody waits in a rehearsal.
+    fn wait<T>(&self, ask: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
+        let life = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(ask(&life.store))
+    }
+
+    /// A holder that is new is a process that was started anew, on what the disk had.
+    fn begin(&self, holder: &str) {
+        let mut life = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if life.holder == holder {
+            return;
+        }
+        holder.clone_into(&mut life.holder);
+        let file = |number: u32, end: &str| self.folder.join(format!("{number}.db{end}"));
+        for end in ["", "-wal"] {
+            fs::copy(file(life.number, end), file(life.number + 1, end)).unwrap();
+        }
+        life.number += 1;
+        life.store =
+            SqliteStore::open(&Options::new(file(life.number, ""), "a rehearsal")).unwrap();
+    }
+}
+
+impl Drop for Lives {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Store for Lives {
+    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+        self.wait(async |store| store.load(pool).await)
+    }
+
+    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+        self.wait(async |store| store.doors(pool).await)
+    }
+
+    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+        self.wait(async |store| store.history(pool, last).await)
+    }
+
+    async fn history_after(
+        &self,
+        pool: &PoolName,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        self.wait(async |store| store.history_after(pool, after, limit).await)
+    }
+
+    async fn history_before(
+        &self,
+        pool: &PoolName,
+        before: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        self.wait(async |store| store.history_before(pool, before, limit).await)
+    }
+
+    async fn told_after(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
+        self.wait(async |store| store.told_after(after, limit).await)
+    }
+
+    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+        self.wait(async |store| store.pools().await)
+    }
+
+    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
+        self.wait(async |store| store.forget(pool, epoch).await)
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.wait(async |store| store.commit(commit).await)
+    }
+
+    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+        self.wait(async |store| store.ask(pool, ask).await)
+    }
+
+    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+        self.wait(async |store| store.mark(pool, machine, mark).await)
+    }
+
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        self.begin(holder);
+        self.wait(async |store| store.acquire(holder, now, ttl).await)
+    }
+
+    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
+        self.wait(async |store| store.resign(epoch, now).await)
+    }
+
+    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
+        self.wait(async |store| store.lease().await)
+    }
+}
+
+#[test]
+fn a_rollout_remembered_in_a_file_is_the_one_remembered_in_memory() {
+    let mut crashes = 0;
+    for (seed, surge, down) in [(5, 1, 0), (6, 0, 1), (7, 1, 1)] {
+        let plain = scenario(3, surge, down, seed);
+        let commits = sim::run(&plain).commits;
+        // Every fourth write, before or after it: all kinds of write, over the seeds.
+        for number in (seed..=commits).step_by(4) {
+            let cut = if number % 2 == 0 { Cut::Before(number) } else { Cut::After(number) };
+            let cut_once = Scenario { cuts: vec![cut], ..plain.clone() };
+            let (memory, file) = (sim::run(&cut_once), {
+                let lives = Lives::new(&format!("{seed}-{number}"));
+                sim::run_kept(&cut_once, lives)
+            });
+            let said = || format!("seed {seed}, {cut:?}: {:#?}", file.story);
+            assert_eq!(file.crashes, 1, "{}", said());
+            assert_eq!(file.breaches, [], "{}", said());
+            assert_eq!(file.end, memory.end, "{}", said());
+            assert_eq!(file.story, memory.story, "seed {seed}, {cut:?}");
+            assert_eq!(file.commits, memory.commits);
+            crashes += 1;
+        }
+    }
+    println!("{crashes} cuts, each ended as in memory");
+    assert!(crashes > 20);
+}
