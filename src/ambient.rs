@@ -2,7 +2,10 @@
 //!
 //! [`Dice`] is a tree of seeds: a branch is named, so one more branch changes no other branch's numbers.
 
-use crate::model::time::Time;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::model::time::{Span, Time};
 
 /// Where production and rehearsal differ about what time it is.
 pub trait Clock {
@@ -28,6 +31,52 @@ impl Clock for SystemClock {
 }
 
 impl Sleep for SystemClock {
+    async fn sleep_until(&self, at: Time) {
+        let wait = at.since(self.now()).millis().unsigned_abs();
+        tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+    }
+}
+
+/// The machine's own clock, held by time that passes: set back, it goes on from where it was for as long as what was taken
+/// by it is to hold.
+#[derive(Debug, Clone, Default)]
+pub struct SteadyClock {
+    since: Arc<Mutex<Option<Mark>>>,
+}
+
+/// A moment, by the clock and by what nobody can set.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    at: Time,
+    passes: Instant,
+}
+
+impl SteadyClock {
+    pub fn mark(&self) -> Mark {
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+        let passes = Instant::now();
+        Mark { at: SystemClock.now(), passes }
+    }
+
+    /// No time is told that is earlier than this moment and what passed since.
+    pub fn keep_up(&self, since: Mark) {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(since);
+    }
+}
+
+impl Clock for SteadyClock {
+    fn now(&self) -> Time {
+        let now = SystemClock.now();
+        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let least = since.map(|Mark { at, passes }| {
+            let passed = i64::try_from(passes.elapsed().as_millis()).unwrap_or(i64::MAX);
+            at.plus(Span::from_millis(passed))
+        });
+        least.map_or(now, |least| least.max(now))
+    }
+}
+
+impl Sleep for SteadyClock {
     async fn sleep_until(&self, at: Time) {
         let wait = at.since(self.now()).millis().unsigned_abs();
         tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
@@ -109,6 +158,22 @@ fn mix(mut z: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_goes_on_until_it_is_let() {
+        let clock = SteadyClock::default();
+        let hour = Span::hours(1);
+        let ahead = Mark { at: clock.now().plus(hour), ..clock.mark() };
+        clock.keep_up(ahead);
+        let (before, wall) = (clock.now(), SystemClock.now());
+        assert!(
+            before.since(wall) > Span::minutes(59),
+            "the wall's clock seems to be an hour behind"
+        );
+        assert!(clock.now() >= before);
+        clock.keep_up(clock.mark());
+        assert!(clock.now().since(SystemClock.now()) < Span::minutes(1));
+    }
 
     #[test]
     fn a_branch_does_not_depend_on_what_was_rolled() {

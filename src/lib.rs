@@ -2,7 +2,7 @@
 //!
 //! The tree reads as the loop: what we know ([`model`]), look ([`observe`]), decide ([`plan`]), judge ([`judge`]),
 //! do ([`act`]), remember ([`memory`]), and the turn that calls each once ([`reconcile`]). [`wake`] says whose turn is
-//! next, [`pace`] how fast the cloud is asked. What is outside of the process is in [`adapters`], put together by [`daemon`];
+//! next, [`pace`] how fast the cloud is asked, [`telemetry`] what is told of it. What is outside of the process is in [`adapters`], put together by [`daemon`];
 //! programs enter through [`api`]. [`sim`] is the same loop in a made-up world, [`world`], and [`emulator`] puts the face of Azure on that world.
 //!
 //! What is true everywhere, and what is absent on purpose:
@@ -33,5 +33,6 @@ pub mod pace;
 pub mod plan;
 pub mod reconcile;
 pub mod sim;
+pub mod telemetry;
 pub mod wake;
 pub mod world;

@@ -91,6 +91,18 @@ pub struct Book<'a, S> {
 }
 
 impl<'a, S: Store> Book<'a, S> {
+    pub fn open(
+        store: &'a S,
+        pool: &'a PoolName,
+        set: &'a ScaleSetId,
+        lease: &'a Lease,
+        journal: &'a mut Journal,
+    ) -> Self {
+        let (moved, history, made) = (Vec::new(), Vec::new(), Vec::new());
+        let (happened, drains) = (Vec::new(), Vec::new());
+        Self { store, pool, set, lease, journal, moved, history, made, happened, drains }
+    }
+
     /// Move an entry here; it is written with the next commit.
     pub fn note(&mut self, id: &EntryId, event: Event, at: Time) -> Result<(), StoreError> {
         let verb = self.entry(id)?.verb();

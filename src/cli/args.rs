@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
-use super::{completions, demo, doctor, emulate, explain, plan, simulate, status, validate};
+use super::{completions, demo, doctor, emulate, explain, plan, serve, simulate, status, validate};
 
 const ABOUT: &str =
     "Keeps pools of cloud VMs at the right size and on the right model, without taking them down.";
@@ -14,13 +14,14 @@ Poolkeeper replaces machines that are failed, surplus or out of date, in that or
 than the pool allows and never runs more than it allows, and says for each machine and each pool what it does, or why \
 it waits.
 
-None of these commands changes anything in the cloud. status, plan and doctor look at a live scale set where you name \
-one; the others need no network and no account. The one that serves, emulate, serves this machine only.";
+serve is the daemon, and the only command that changes anything in the cloud. status, plan and doctor look at a live \
+scale set where you name one; the others need no network and no account, and emulate serves this machine only.";
 
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper demo                               a rollout, played in your terminal
   poolkeeper simulate pools/web.yaml            the same for a pool of yours
+  poolkeeper serve --pools pools                the daemon
   poolkeeper validate pools/                    check every pool file of a folder
   poolkeeper status $(az vmss show -g rg -n web --query id -o tsv)
                                                 how a live scale set is
@@ -85,6 +86,7 @@ macro_rules! commands {
 // In the order of the help text.
 commands! {
     Demo in demo;
+    Serve in serve;
     Status in status;
     Plan in plan;
     Explain in explain;

@@ -124,7 +124,7 @@ impl Cloud {
     }
 }
 
-fn not_opened(bad: &BadAccess) -> Failure {
+pub(super) fn not_opened(bad: &BadAccess) -> Failure {
     match bad {
         BadAccess::CaUnread { source, .. } => {
             let say = format!("{bad}: {}", super::exit::reason(source));

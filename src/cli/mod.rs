@@ -17,6 +17,7 @@ mod explain;
 mod live;
 mod page;
 mod plan;
+mod serve;
 mod shell;
 mod simulate;
 mod source;

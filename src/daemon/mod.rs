@@ -1,16 +1,25 @@
 //! THE HOUSE. The one place that knows all the others: what is outside is put together here, by settings, and looked at.
 //!
-//! Never here: a decision about a pool, a word of what Azure answers, a secret in a text. Whoever only looks writes nothing:
-//! no call made from here changes anything in the cloud.
-//! Begin with [`Access`], who we are and where; [`House`] is what that opens; [`checkup`] examines it.
+//! Never here: a decision about a pool, a word of what Azure answers, a secret in a text. Whoever only looks ([`House`],
+//! [`checkup`]) writes nothing, anywhere.
+//! Begin with [`Access`], who we are and where. [`run`] is the daemon at work, by its [`settings`]; what it knows is on its
+//! [`board`].
 
 mod access;
+pub mod board;
 pub mod checkup;
+mod folder;
 mod house;
+mod metrics;
+mod notify;
+pub mod run;
+pub mod settings;
 mod trouble;
 
 pub use access::{Access, BadAccess, Choice, Proxied};
+pub use folder::files as pool_files;
 pub use house::{House, Looked};
+pub use notify::Manager;
 pub use trouble::{Cause, Trouble};
 
 pub use crate::adapters::azure::path::BadSetId;

@@ -81,6 +81,49 @@ impl PoolTurn {
         self.image.as_ref()
     }
 
+    /// Replay what the store has, before the first turn. Doing it again, or not at all, changes nothing but when it is read.
+    pub async fn recover<S: Store>(&mut self, store: &S) -> Result<&Loaded, StoreError> {
+        let image = store.load(&self.pool).await?;
+        Ok(self.image.insert(image))
+    }
+
+    /// Look after what was begun, and begin nothing: for a pool that is no longer managed. Answers how many entries are
+    /// still open; machine records and the pool's state stay as they were.
+    pub async fn watch<W: World>(
+        &mut self,
+        world: &W,
+        policy: &Policy,
+        lease: &Lease,
+    ) -> Result<usize, TurnError> {
+        let pool = self.pool.clone();
+        let store = |source| TurnError::Store { pool: pool.clone(), source };
+        let mut image = self.recall(world).await.map_err(store)?;
+        let open = |journal: &Journal| journal.open().iter().filter(|e| !e.is_ended()).count();
+        if open(&image.journal) == 0 {
+            self.image = Some(image);
+            return Ok(0);
+        }
+        let inventory = match world.read().list(&policy.scale_set).await {
+            Ok(inventory) => inventory,
+            Err(source) => {
+                self.image = Some(image);
+                return Err(TurnError::Read { pool: pool.clone(), source });
+            }
+        };
+        let now = world.clock().now();
+        let machines = image.machines.clone();
+        let scene = self.fold(&mut image, inventory, Facts::default(), policy, now);
+        let Loaded { journal, doors, .. } = &mut image;
+        let book = Book::open(world.store(), &pool, &policy.scale_set, lease, journal);
+        let mut turn = Turn { world, policy, seed: self.seed, doors, scene, book };
+        turn.settle(&mut self.paces).await.map_err(store)?;
+        turn.book.write(world.clock().now()).await.map_err(store)?;
+        image.machines = machines;
+        let left = open(&image.journal);
+        self.image = Some(image);
+        Ok(left)
+    }
+
     /// Look, settle, decide, judge, remember, do, remember.
     pub async fn turn<W: World>(
         &mut self,
@@ -101,18 +144,7 @@ impl PoolTurn {
         let facts = world.facts().facts(&self.pool).await;
         let scene = self.fold(&mut image, inventory, facts, policy, world.clock().now());
         let Loaded { machines, state, journal, doors } = &mut image;
-        let book = Book {
-            store: world.store(),
-            pool: &pool,
-            set: &policy.scale_set,
-            lease,
-            journal,
-            moved: Vec::new(),
-            history: Vec::new(),
-            made: Vec::new(),
-            happened: Vec::new(),
-            drains: Vec::new(),
-        };
+        let book = Book::open(world.store(), &pool, &policy.scale_set, lease, journal);
         let mut turn = Turn { world, policy, seed: self.seed, doors, scene, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         let now = world.clock().now();

@@ -120,6 +120,7 @@ fn help_texts() {
     page("help", &["--help"], "");
     for command in [
         "demo",
+        "serve",
         "status",
         "plan",
         "explain",

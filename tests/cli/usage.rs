@@ -73,7 +73,10 @@ fn wrong_usage_says_what_to_do() {
         (&["completions"], "SHELL"),
         (&["completions", "cmd"], "bash"),
         (&["completions", "bash", "-o", "ndjson"], "--output json"),
-        (&["serve"], "--help"),
+        (&["serve", "--set", "reload"], "--set turns.atOnce=32"),
+        (&["serve", "--set", "reload=5"], "90s or 1h30m"),
+        (&["serve", "--print-settings", "-o", "ndjson"], "--output json"),
+        (&["server"], "--help"),
     ];
     for (args, hint) in cases {
         let ended = run(args, "");

@@ -32,7 +32,9 @@ const CRATES: &[(&str, Where)] = &[
             "cli",
         ]),
     ),
-    ("tracing", Where::Rooms(AZURE)),
+    ("tracing", Where::Rooms(&["adapters::azure", "daemon", "telemetry"])),
+    // How logs are written has one home.
+    ("tracing_subscriber", Where::Rooms(&["telemetry"])),
     ("rusqlite", Where::Rooms(&["adapters::sqlite"])),
     // Settings are addresses too.
     ("url", Where::Rooms(&["adapters::azure", "daemon"])),

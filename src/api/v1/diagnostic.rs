@@ -136,7 +136,7 @@ fn lower(letter: char) -> char {
 const LONGEST_QUOTE: usize = 60;
 
 /// What was written, short enough and plain enough for one line of a message.
-pub(super) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut quoted: String =
         text.chars().take(LONGEST_QUOTE).flat_map(char::escape_debug).collect();
     if text.chars().nth(LONGEST_QUOTE).is_some() {

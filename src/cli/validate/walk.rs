@@ -6,11 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::exit::Failure;
 use crate::cli::source::Source;
-
-/// Folders in folders. Deeper than people sort files, and short enough to end.
-const DEEPEST: usize = 16;
-
-const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+use crate::daemon;
 
 pub(super) type Found = Result<Source, (String, Failure)>;
 
@@ -22,7 +18,7 @@ pub(super) fn files(paths: &[PathBuf]) -> Vec<Found> {
             Source::Stdin => found.push(Ok(Source::Stdin)),
             Source::File(path) if path.is_dir() => {
                 let before = found.len();
-                walk(&path, DEEPEST, &mut seen, &mut found);
+                walk(&path, &mut seen, &mut found);
                 if found.len() == before {
                     found.push(Err(empty(&path)));
                 }
@@ -41,32 +37,15 @@ fn add(path: PathBuf, seen: &mut BTreeSet<PathBuf>, found: &mut Vec<Found>) {
     }
 }
 
-fn walk(folder: &Path, deep: usize, seen: &mut BTreeSet<PathBuf>, found: &mut Vec<Found>) {
-    let listed = fs::read_dir(folder)
-        .and_then(|entries| entries.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>());
-    let mut paths: Vec<PathBuf> = match listed {
-        Ok(paths) => paths,
-        Err(error) => {
-            let name = folder.display().to_string();
-            let failure = Failure::unreadable(&name, &error);
-            found.push(Err((name, failure)));
-            return;
-        }
-    };
-    paths.sort();
-    for path in paths {
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        if hidden {
-            continue;
-        }
-        if path.is_dir() {
-            // A link to a folder may lead round in a circle; a link to a file may not.
-            if deep > 0 && !path.is_symlink() {
-                walk(&path, deep - 1, seen, found);
+fn walk(folder: &Path, seen: &mut BTreeSet<PathBuf>, found: &mut Vec<Found>) {
+    for file in daemon::pool_files(folder) {
+        match file {
+            Ok(path) => add(path, seen, found),
+            Err((folder, error)) => {
+                let name = folder.display().to_string();
+                let failure = Failure::unreadable(&name, &error);
+                found.push(Err((name, failure)));
             }
-        } else if ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
-            add(path, seen, found);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::adapters::azure::Permissions;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::Policy;
 
-pub use rights::Right;
+pub use rights::{ROLE, Right};
 
 /// What a check came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

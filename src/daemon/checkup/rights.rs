@@ -36,6 +36,31 @@ const OF_SUBSCRIPTION: &[(&str, &str)] = &[
     ("Microsoft.Compute/skus/read", "to know what a machine takes from the quota"),
 ];
 
+/// Everything that is ever asked of the cloud, by what a role must allow for it: what a daemon needs whose pools use all of
+/// it. In order.
+pub const ROLE: &[&str] = &[
+    // What doctor asks of itself; no turn does.
+    "Microsoft.Authorization/permissions/read",
+    VERSIONS,
+    // How a long operation is.
+    "Microsoft.Compute/locations/operations/read",
+    "Microsoft.Compute/locations/usages/read",
+    "Microsoft.Compute/skus/read",
+    "Microsoft.Compute/virtualMachineScaleSets/delete/action",
+    UPGRADE,
+    "Microsoft.Compute/virtualMachineScaleSets/read",
+    // In place, where an upgrade brings nothing and a new disk does; and machines that stand still and are wanted back.
+    "Microsoft.Compute/virtualMachineScaleSets/reimage/action",
+    "Microsoft.Compute/virtualMachineScaleSets/start/action",
+    LIST,
+    "Microsoft.Compute/virtualMachineScaleSets/write",
+    // A Flexible set's machines are VMs of their own.
+    LIST_FLEXIBLE,
+    "Microsoft.Compute/virtualMachines/reimage/action",
+    "Microsoft.Compute/virtualMachines/start/action",
+    "Microsoft.Insights/autoscaleSettings/read",
+];
+
 impl House {
     pub(super) async fn rights(
         &self,
@@ -128,4 +153,19 @@ pub(super) fn checks(rights: &[Right], known: &Known) -> Vec<Check> {
         );
     }
     checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_role_allows_all_that_a_pool_may_need() {
+        let of_sets = OF_SET.iter().chain(OF_SUBSCRIPTION).map(|(action, _)| *action);
+        for action in of_sets.chain([LIST, LIST_FLEXIBLE, UPGRADE, VERSIONS]) {
+            assert!(ROLE.contains(&action), "{action}");
+        }
+        assert!(ROLE.is_sorted());
+        assert!(!ROLE.iter().any(|action| action.contains('*') || action.ends_with("/delete")));
+    }
 }

@@ -288,3 +288,36 @@ fn a_turn_may_run_on_any_thread() {
     drop(turn);
     rig.restart();
 }
+
+#[test]
+fn a_pool_that_is_released_is_watched_until_what_was_begun_has_ended() {
+    let mut rig = with_unavailable(&["r1", "r1", "r1"]);
+    let _begun = rig.turn().unwrap();
+    // As after a restart: what was begun is read from the store.
+    rig.restart();
+    let (calls, policy) = (rig.cloud.sky().calls.clone(), rig.policy.clone());
+    let mut turns = PoolTurn::new(PoolName::new("web"), 7);
+    let recovered = now_or_never(turns.recover(&rig.disk)).unwrap().clone();
+    assert!(!recovered.journal.open().is_empty() && recovered.state.is_some());
+    let mut left = Vec::new();
+    for n in 0..60 {
+        let holder = format!("watcher-{n}");
+        rig.wait_until(rig.now().plus(LEASE).plus(LEASE));
+        let lease = now_or_never(rig.disk.acquire(&holder, rig.now(), LEASE)).unwrap();
+        left.push(now_or_never(turns.watch(&rig, &policy, &lease)).unwrap());
+        if left.last() == Some(&0) {
+            break;
+        }
+    }
+    assert_eq!(left.last(), Some(&0), "{left:?}");
+    assert_eq!(rig.cloud.sky().calls, calls, "nothing new is asked of the cloud");
+    let after = now_or_never(rig.disk.load(&PoolName::new("web"))).unwrap();
+    assert_eq!((after.machines, after.state), (recovered.machines, recovered.state));
+    let quiet = rig.disk.commits.lock().unwrap().to_owned();
+    let held = now_or_never(rig.disk.acquire("last", rig.now().plus(LEASE), LEASE)).unwrap();
+    assert_eq!(now_or_never(turns.watch(&rig, &policy, &held)).unwrap(), 0);
+    assert_eq!(*rig.disk.commits.lock().unwrap(), quiet, "and nothing is written any more");
+    // Taken back into care it goes on where it was.
+    rig.restart();
+    rig.run();
+}

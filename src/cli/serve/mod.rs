@@ -1,0 +1,158 @@
+//! `serve`: the daemon, from the terminal or a service manager.
+//!
+//! Never here: what a setting may be, or how a pool is looked after (both are the daemon's). Begin with [`Serve::run`].
+
+mod flags;
+mod told;
+
+use std::env;
+use std::fs;
+use std::io::{self, IsTerminal};
+
+use clap::Args;
+
+use super::args::with_exit_codes;
+use super::exit::{Exit, Failure};
+use super::shell::Shell;
+use super::term::Style;
+use crate::daemon::run::{BeginError, Ended, NotOpened, ServeError, begin};
+use crate::daemon::settings::{Effective, Fault, Settings, Sources, keys};
+use flags::Flags;
+
+const ABOUT: &str = "Keeps the pools of a folder: the daemon";
+const MORE: &str = "\
+Looks after every pool of a folder of pool files, and keeps looking at that folder: a file that is new or changed is \
+taken in within seconds, one that is faulty changes nothing and is told with its place, and a pool whose file is taken \
+away is released: nothing of it is touched any more. SIGHUP looks at once.
+
+One process leads at a time, under a lease; another one that is started on the same store waits for it and says who \
+leads. SIGTERM and SIGINT let the turns that run come to their end, within seconds, and a second one ends at once. \
+Killed at any moment it goes on where it was: what it meant to do was written down before, and what came of it is read \
+off the cloud.
+
+Settings come from a file, from the environment and from flags, the later before the earlier; --print-settings says \
+what holds and where it came from. Logs go to standard error: text on a terminal, else one JSON object a line. systemd \
+is told when it is ready (Type=notify), and hears from the loop itself where it wants a watchdog.";
+const EXAMPLES: &str = "\
+Examples:
+  poolkeeper serve --pools pools
+  poolkeeper serve --settings poolkeeper.yaml
+  poolkeeper serve --settings poolkeeper.yaml --print-settings
+  poolkeeper serve --set turns.atOnce=32 --set log.level=debug
+  POOLKEEPER_LOG=debug poolkeeper serve
+
+To try it without an account, run `poolkeeper emulate` in another terminal: it prints what to export.";
+
+#[derive(Debug, Args)]
+#[command(
+    about = ABOUT,
+    long_about = format!("{ABOUT}.\n\n{MORE}"),
+    after_long_help = with_exit_codes(&examples())
+)]
+pub struct Serve {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+fn examples() -> String {
+    let mut text = format!("{EXAMPLES}\n\nKeys, their variables and their defaults:\n");
+    for key in keys::KEYS {
+        let default = if key.default.is_empty() { "not set" } else { key.default };
+        text.push_str(&format!("  {:<22} {:<34} {default}\n", key.name, key.variable));
+    }
+    format!("{text}\n{}", super::cloud::ENVIRONMENT)
+}
+
+impl Serve {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+        let json = shell.one_document("serve")?;
+        let settled = self.sources()?.settle().map_err(|faults| refused(&faults, shell))?;
+        if self.flags.print_settings {
+            match json {
+                true => shell.line(&told::document(&settled))?,
+                false => shell.print(&settled.to_yaml())?,
+            }
+            return Ok(Exit::Done);
+        }
+        serve(&settled)
+    }
+
+    fn sources(&self) -> Result<Sources, Failure> {
+        let named = self.flags.settings.clone().or_else(|| env::var_os(keys::FILE).map(Into::into));
+        let file = match named {
+            Some(path) => {
+                let name = path.display().to_string();
+                let bytes = fs::read(&path).map_err(|error| Failure::unreadable(&name, &error))?;
+                Some((name, bytes))
+            }
+            None => None,
+        };
+        // What is no text is none of ours.
+        let variables = env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Ok(Sources { file, variables: variables.collect(), flags: self.flags.said()? })
+    }
+}
+
+/// All of them at once; the document names the first.
+fn refused(faults: &[Fault], shell: &Shell) -> Failure {
+    let (last, before) = match faults {
+        [before @ .., last] => (last.to_string(), before),
+        [] => return Failure::usage("settings are refused"),
+    };
+    for fault in before {
+        shell.say(Style::Red, "error", &fault.to_string());
+    }
+    let failure = Failure::new(Exit::Input, "badValue", last);
+    failure.help("nothing was started; `poolkeeper help serve` lists the keys")
+}
+
+fn serve(settled: &Effective) -> Result<Exit, Failure> {
+    let settings = settled.settings();
+    there(&settings)?;
+    settings.begin_log(io::stderr().is_terminal());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Failure::new(Exit::Internal, "internal", format!("cannot begin: {error}"))
+    })?;
+    let ended = runtime.block_on(begin(settings, |name| env::var(name).ok()));
+    // Whatever still hangs on a socket is not waited for.
+    runtime.shutdown_background();
+    match ended {
+        Ok(Ended::Stopped) => Ok(Exit::Done),
+        // As a shell tells of a process that a signal ended.
+        Ok(Ended::Cut(signal)) => std::process::exit(128 + signal),
+        Err(error) => Err(not_begun(error)),
+    }
+}
+
+/// A folder that is not there is a slip, and no pools at all would be served.
+fn there(settings: &Settings) -> Result<(), Failure> {
+    let name = settings.pools.display().to_string();
+    match fs::read_dir(&settings.pools) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let failure =
+                Failure::unreadable(&format!("the folder of pool files, {name},"), &error);
+            Err(failure.help("name the folder with --pools, POOLKEEPER_POOLS or the key pools"))
+        }
+    }
+}
+
+fn not_begun(error: BeginError) -> Failure {
+    match error {
+        BeginError::Access(bad) => super::cloud::not_opened(&bad),
+        BeginError::Serve(ServeError::NotOpened(NotOpened::Access(bad))) => {
+            super::cloud::not_opened(&bad)
+        }
+        BeginError::Serve(ServeError::NotOpened(NotOpened::Trouble(trouble))) => trouble.into(),
+        BeginError::Store(_) => Failure::new(Exit::Internal, "store", error.to_string())
+            .help("--store names the file; `--store memory` forgets everything at the end"),
+        BeginError::Manager(_) => Failure::new(Exit::Internal, "internal", error.to_string())
+            .help("NOTIFY_SOCKET is set by systemd; unset it to run by hand"),
+        BeginError::Serve(_) | BeginError::Fault => {
+            Failure::new(Exit::Internal, "internal", error.to_string())
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What the daemon knows now, for whoever reads: each pool's last turn, and how the house itself stands.
+//!
+//! It is written by the loop and read by everybody else; a reader gets its own handle to what was true, and keeps nobody
+//! waiting.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::api::v1::diagnostic::Diagnostic;
+use crate::memory::Lease;
+use crate::model::ids::PoolName;
+use crate::model::plan::RolloutPhase;
+use crate::model::policy::Policy;
+use crate::model::time::Time;
+use crate::reconcile::TurnReport;
+
+#[derive(Debug)]
+pub struct Board {
+    state: Mutex<State>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    house: HouseSeen,
+    pools: BTreeMap<PoolName, Arc<PoolSeen>>,
+}
+
+/// Who may change anything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Lead {
+    #[default]
+    Nobody,
+    /// Another process leads, at least until then.
+    Waiting {
+        by: Box<str>,
+        until: Time,
+    },
+    Ours(Lease),
+}
+
+/// The house itself.
+#[derive(Debug, Clone, Default)]
+pub struct HouseSeen {
+    pub lead: Lead,
+    /// Turns are made: we lead, and every pool was recovered.
+    pub ready: bool,
+    pub stopping: bool,
+    /// What is wrong with pool files now.
+    pub faults: Vec<Diagnostic>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Managed,
+    /// No file names it any more: nothing is begun, and what was is watched to its end.
+    Released,
+}
+
+impl Standing {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Standing::Managed => "managed",
+            Standing::Released => "released",
+        }
+    }
+}
+
+/// Turns that failed, one after another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failing {
+    pub since: Time,
+    pub turns: u32,
+    pub say: Box<str>,
+}
+
+/// A pool as its last turn left it.
+#[derive(Debug, Clone)]
+pub struct PoolSeen {
+    pub policy: Arc<Policy>,
+    /// The file that says how it is to be.
+    pub file: Arc<str>,
+    pub standing: Standing,
+    /// The last good turn.
+    pub report: Option<Arc<TurnReport>>,
+    /// Entries of the journal that have not ended, and when the oldest was written.
+    pub open: usize,
+    pub oldest: Option<Time>,
+    pub failing: Option<Failing>,
+    pub running: bool,
+}
+
+impl PoolSeen {
+    pub fn new(policy: Arc<Policy>, file: Arc<str>) -> Self {
+        Self {
+            policy,
+            file,
+            standing: Standing::Managed,
+            report: None,
+            open: 0,
+            oldest: None,
+            failing: None,
+            running: false,
+        }
+    }
+
+    /// What there is to say of it, in one sentence.
+    pub fn sentence(&self) -> String {
+        if let Some(failing) = &self.failing {
+            return format!("cannot be looked after: {}", failing.say);
+        }
+        if self.standing == Standing::Released {
+            return format!("released; {} that were begun are watched", self.open);
+        }
+        let Some(report) = &self.report else { return "not looked at yet".to_owned() };
+        if let Some(hold) = &report.frozen {
+            return format!("frozen: {}", hold.say);
+        }
+        let Some(planned) = &report.planned else { return "frozen".to_owned() };
+        let (numbers, rollout) = (&planned.report.numbers, &planned.report.rollout);
+        let serve = format!("{} of {} serve", numbers.available, numbers.desired);
+        let first = planned.report.holds.first().map(|hold| format!("; {}", hold.say));
+        let first = first.unwrap_or_default();
+        match rollout.phase {
+            RolloutPhase::None => format!("{serve}{first}"),
+            phase => format!("{serve}; {} {}/{}{first}", phase.name(), rollout.done, rollout.total),
+        }
+    }
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self { state: Mutex::default(), changes: watch::Sender::new(0) }
+    }
+}
+
+impl Board {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn house(&self) -> HouseSeen {
+        self.state().house.clone()
+    }
+
+    /// Every pool, by name.
+    pub fn pools(&self) -> Vec<Arc<PoolSeen>> {
+        self.state().pools.values().cloned().collect()
+    }
+
+    pub fn pool(&self, name: &PoolName) -> Option<Arc<PoolSeen>> {
+        self.state().pools.get(name).cloned()
+    }
+
+    /// Changes with every change here; the number only says that there was one.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    pub(super) fn set_house(&self, how: impl FnOnce(&mut HouseSeen)) {
+        how(&mut self.state().house);
+        self.changed();
+    }
+
+    /// A pool that was not there is put there as `fresh` says.
+    pub(super) fn set_pool(
+        &self,
+        name: &PoolName,
+        fresh: impl FnOnce() -> PoolSeen,
+        how: impl FnOnce(&mut PoolSeen),
+    ) {
+        let mut state = self.state();
+        let seen = state.pools.entry(name.clone()).or_insert_with(|| Arc::new(fresh()));
+        how(Arc::make_mut(seen));
+        drop(state);
+        self.changed();
+    }
+
+    pub(super) fn change_pool(&self, name: &PoolName, how: impl FnOnce(&mut PoolSeen)) {
+        if let Some(seen) = self.state().pools.get_mut(name) {
+            how(Arc::make_mut(seen));
+        }
+        self.changed();
+    }
+
+    pub(super) fn remove(&self, name: &PoolName) {
+        self.state().pools.remove(name);
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|number| *number = number.wrapping_add(1));
+    }
+}

@@ -1,0 +1,263 @@
+//! The folder of pool files: what pools there are now, by its last good word.
+//!
+//! Never here: a pool that is forgotten because a file was bad, half written or unreadable, or because its folder was not
+//! there for a moment. Files are looked at again and again instead of watched: an event is lost on a network mount, and
+//! a cluster swaps a link far above the file that was watched. What did not change is not read again.
+//! Begin with [`Folder::look`].
+
+mod walk;
+
+pub use walk::files;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::api::v1::diagnostic::{Code, Diagnostic};
+use crate::api::v1::node::{MAX_BYTES, Place};
+use crate::api::v1::pool::Pools;
+use crate::model::ids::PoolName;
+use crate::model::policy::Policy;
+
+/// Looks in a row at which a file must be missing before its pools are released.
+// 2: whoever saves a file by deleting and writing it is seen in between once, not twice.
+const MISSING: u32 = 2;
+
+/// Files whose stamps did not change are read all the same at each so-manieth look.
+// 15: half a minute at the usual pace. Stamps are coarse, and some mounts keep none.
+const READ_ANYWAY: u64 = 15;
+
+/// A pool, and the file that says how it is to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Meant {
+    pub policy: Arc<Policy>,
+    pub file: Arc<str>,
+}
+
+/// What one look came to.
+#[derive(Debug, Clone, Default)]
+pub struct Looked {
+    /// Pools that are new, or to be otherwise than they were.
+    pub set: Vec<Meant>,
+    /// Pools that no file names any more.
+    pub gone: Vec<PoolName>,
+    /// Everything that is wrong now, of all files.
+    pub faults: Vec<Diagnostic>,
+    /// The faults are others than at the last look.
+    pub other_faults: bool,
+}
+
+/// What was read of a file, and what it means.
+#[derive(Debug, Default)]
+struct File {
+    stamp: Option<Stamp>,
+    hash: Option<u64>,
+    missing: u32,
+    /// As it is now: the pools of a sound file, or what is wrong with it.
+    read: Vec<Arc<Policy>>,
+    faults: Vec<Diagnostic>,
+    /// By its last good word.
+    good: Vec<Arc<Policy>>,
+}
+
+type Stamp = (Option<std::time::SystemTime>, u64);
+
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    files: BTreeMap<PathBuf, File>,
+    pools: BTreeMap<PoolName, Meant>,
+    faults: Vec<Diagnostic>,
+    looks: u64,
+}
+
+impl Folder {
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let (files, pools, faults) = Default::default();
+        Self { path: path.into(), files, pools, faults, looks: 0 }
+    }
+
+    /// Pools as they are meant now.
+    pub fn pools(&self) -> impl Iterator<Item = &Meant> {
+        self.pools.values()
+    }
+
+    /// Look, and tell what is otherwise than at the last look.
+    pub fn look(&mut self) -> Looked {
+        let mut faults = self.list();
+        self.settle(&mut faults);
+        let pools = self.meant();
+        let set = pools.values().filter(|now| self.pools.get(&now.policy.name) != Some(now));
+        let set: Vec<Meant> = set.cloned().collect();
+        let gone = self.pools.keys().filter(|name| !pools.contains_key(*name)).cloned().collect();
+        self.pools = pools;
+        self.looks += 1;
+        let other_faults = faults != self.faults;
+        self.faults.clone_from(&faults);
+        Looked { set, gone, faults, other_faults }
+    }
+
+    /// Read what changed. What could not be listed or read stays as it was, and is told.
+    fn list(&mut self) -> Vec<Diagnostic> {
+        let (mut faults, mut there) = (Vec::new(), Vec::new());
+        let anyway = self.looks.is_multiple_of(READ_ANYWAY);
+        let mut unlisted: Vec<PathBuf> = Vec::new();
+        for found in files(&self.path) {
+            match found {
+                Ok(path) => {
+                    let file = self.files.entry(path.clone()).or_default();
+                    faults.extend(file.look(&path, anyway));
+                    there.push(path);
+                }
+                Err((path, error)) => {
+                    faults.push(unread(&path, &error));
+                    unlisted.push(path);
+                }
+            }
+        }
+        for (path, file) in &mut self.files {
+            let seen =
+                there.contains(path) || unlisted.iter().any(|folder| path.starts_with(folder));
+            file.missing = if seen { 0 } else { file.missing + 1 };
+        }
+        self.files.retain(|_, file| file.missing < MISSING);
+        faults
+    }
+
+    /// Of two files that name one pool, or one scale set, the one that had it keeps it, and else the first. A file with any
+    /// fault says nothing new.
+    fn settle(&mut self, faults: &mut Vec<Diagnostic>) {
+        let mut order: Vec<PathBuf> = self.files.keys().cloned().collect();
+        order.sort_by_key(|path| self.files.get(path).is_none_or(|file| file.good.is_empty()));
+        let mut claims: Vec<(String, String, PathBuf)> = Vec::new();
+        // What a bad file said before is still claimed by it.
+        for path in &order {
+            let Some(file) = self.files.get(path).filter(|file| !file.faults.is_empty()) else {
+                continue;
+            };
+            claims.extend(file.good.iter().map(|policy| claim(policy, path)));
+        }
+        for path in &order {
+            let Some(file) = self.files.get_mut(path) else { continue };
+            if !file.faults.is_empty() {
+                faults.extend(file.faults.iter().cloned());
+                continue;
+            }
+            let mut taken: Vec<Diagnostic> =
+                file.read.iter().filter_map(|policy| taken(policy, path, &claims)).collect();
+            taken.extend(file.read.iter().filter_map(|policy| moved(policy, path, &self.pools)));
+            if taken.is_empty() {
+                file.good.clone_from(&file.read);
+            } else {
+                faults.append(&mut taken);
+            }
+            claims.extend(file.good.iter().map(|policy| claim(policy, path)));
+        }
+        faults.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+    }
+
+    fn meant(&self) -> BTreeMap<PoolName, Meant> {
+        let mut pools = BTreeMap::new();
+        for (path, file) in &self.files {
+            let name: Arc<str> = path.display().to_string().into();
+            for policy in &file.good {
+                let meant = Meant { policy: Arc::clone(policy), file: Arc::clone(&name) };
+                pools.entry(policy.name.clone()).or_insert(meant);
+            }
+        }
+        pools
+    }
+}
+
+impl File {
+    /// Read it if it may be another than before. What is told is that it could not be read.
+    fn look(&mut self, path: &Path, anyway: bool) -> Option<Diagnostic> {
+        let read = fs::metadata(path).and_then(|about| {
+            let stamp = (about.modified().ok(), about.len());
+            if self.stamp == Some(stamp) && !anyway {
+                return Ok(None);
+            }
+            let mut bytes = Vec::new();
+            // One more than is read, by which the reader sees that it is too long.
+            fs::File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+            Ok(Some((stamp, bytes)))
+        });
+        let (stamp, bytes) = match read {
+            Ok(Some(read)) => read,
+            Ok(None) => return None,
+            Err(error) => {
+                self.stamp = None;
+                return Some(unread(path, &error));
+            }
+        };
+        self.stamp = Some(stamp);
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        let hash = Some(hasher.finish());
+        if self.hash == hash {
+            return None;
+        }
+        self.hash = hash;
+        let name = path.display().to_string();
+        let (policies, faults) = Pools::default().read_bytes(&bytes, Some(&name));
+        // Kept where nothing changed, so that nobody takes it for new.
+        let keep = |policy: Policy| {
+            let same = self.good.iter().find(|known| ***known == policy);
+            same.cloned().unwrap_or_else(|| Arc::new(policy))
+        };
+        self.read = policies.into_iter().map(keep).collect();
+        self.faults = faults;
+        None
+    }
+}
+
+fn claim(policy: &Policy, path: &Path) -> (String, String, PathBuf) {
+    (lower(policy.name.as_str()), set_of(policy), path.to_owned())
+}
+
+fn lower(text: &str) -> String {
+    text.to_ascii_lowercase()
+}
+
+fn set_of(policy: &Policy) -> String {
+    lower(policy.scale_set.as_str().trim_end_matches('/'))
+}
+
+/// Another file has its name, or its scale set.
+fn taken(policy: &Policy, path: &Path, claims: &[(String, String, PathBuf)]) -> Option<Diagnostic> {
+    let (name, set) = (lower(policy.name.as_str()), set_of(policy));
+    let of =
+        |(theirs, their_set, _): &&(String, String, PathBuf)| *theirs == name || *their_set == set;
+    let (theirs, _, other) = claims.iter().find(of)?;
+    let (key, what) = if *theirs == name { ("name", "name") } else { ("scaleSet", "scale set") };
+    let say = format!("pool {}: another pool has this {what}, in {}", policy.name, other.display());
+    let fault = Diagnostic::new(Place::START, key, Code::DuplicatePool, say);
+    let fault =
+        fault.help("the one that was there first goes on; nothing of this file is taken in");
+    Some(Diagnostic { file: Some(path.display().to_string()), ..fault })
+}
+
+/// What is remembered of a pool is remembered of its scale set.
+fn moved(policy: &Policy, path: &Path, pools: &BTreeMap<PoolName, Meant>) -> Option<Diagnostic> {
+    let known = pools.get(&policy.name)?;
+    if set_of(&known.policy) == set_of(policy) {
+        return None;
+    }
+    let say = format!("pool {} has another scale set, and goes on with it", policy.name);
+    let fault = Diagnostic::new(Place::START, "scaleSet", Code::Contradiction, say);
+    let fault = fault.help("give the pool of another scale set another name");
+    Some(Diagnostic { file: Some(path.display().to_string()), ..fault })
+}
+
+fn unread(path: &Path, error: &io::Error) -> Diagnostic {
+    let say = format!("cannot be read: {error}");
+    let fault =
+        Diagnostic::new(Place::START, "", Code::Syntax, say).help("its pools go on as they were");
+    Diagnostic { file: Some(path.display().to_string()), ..fault }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! What a folder says after each change of it.
+
+use super::*;
+
+struct Place {
+    path: PathBuf,
+    folder: Folder,
+}
+
+fn pool(name: &str, set: &str, count: u32) -> String {
+    format!(
+        "apiVersion: poolkeeper/v1\nkind: Pool\nname: {name}\nscaleSet: /subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/{set}\nreplicas: {{owner: pool, count: {count}}}\n"
+    )
+}
+
+impl Place {
+    fn new(test: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("poolkeeper-folder-{}-{test}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self { folder: Folder::new(&path), path }
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.path.join(file), text).unwrap();
+    }
+
+    fn remove(&self, file: &str) {
+        fs::remove_file(self.path.join(file)).unwrap();
+    }
+
+    fn look(&mut self) -> Looked {
+        // Two writes within one tick of the disk's clock look alike by their stamps.
+        for file in self.folder.files.values_mut() {
+            file.stamp = None;
+        }
+        self.folder.look()
+    }
+
+    fn counts(&self) -> Vec<(String, u32)> {
+        let all = self.folder.pools();
+        all.map(|meant| (meant.policy.name.as_str().to_owned(), meant.policy.count)).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn of(names: &[(&str, u32)]) -> Vec<(String, u32)> {
+    names.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+#[test]
+fn a_change_is_told_once() {
+    let mut place = Place::new("once");
+    place.write("a.yaml", &pool("a", "a", 3));
+    place.write(".hidden.yaml", "no pool");
+    assert_eq!(place.look().set.len(), 1);
+    let quiet = place.look();
+    assert!(quiet.set.is_empty() && quiet.gone.is_empty() && !quiet.other_faults);
+    place.write("a.yaml", &pool("a", "a", 4));
+    assert_eq!(place.look().set[0].policy.count, 4);
+    place.write("a.yaml", &format!("# a remark\n{}", pool("a", "a", 4)));
+    assert!(place.look().set.is_empty(), "the same policy in other words");
+}
+
+#[test]
+fn a_bad_file_says_nothing_new() {
+    let mut place = Place::new("bad");
+    place.write("a.yaml", &pool("a", "a", 3));
+    place.write("b.yaml", &pool("b", "b", 3));
+    place.look();
+    place.write("a.yaml", &pool("a", "a", 3).replace("count", "cuont"));
+    place.write("c.yaml", "name: [");
+    let looked = place.look();
+    assert_eq!((looked.set.len(), looked.gone.len(), looked.other_faults), (0, 0, true));
+    assert_eq!(place.counts(), of(&[("a", 3), ("b", 3)]));
+    let fault = looked.faults.iter().find(|fault| fault.code == Code::UnknownKey).unwrap();
+    assert!(fault.to_string().contains("a.yaml:5:25: replicas.cuont"), "{fault}");
+    assert!(!place.look().other_faults, "told once");
+    place.write("a.yaml", &pool("a", "a", 5));
+    assert_eq!(place.look().set.len(), 1);
+    assert_eq!(place.counts(), of(&[("a", 5), ("b", 3)]));
+}
+
+#[test]
+fn of_two_with_one_name_or_set_the_first_stays() {
+    let mut place = Place::new("two");
+    place.write("m.yaml", &pool("web", "web", 3));
+    place.look();
+    place.write("a.yaml", &pool("WEB", "other", 9));
+    place.write("z.yaml", &pool("other", "Web", 9));
+    let looked = place.look();
+    assert_eq!(looked.faults.iter().filter(|fault| fault.code == Code::DuplicatePool).count(), 2);
+    assert!(looked.faults[0].to_string().contains("m.yaml"), "{}", looked.faults[0]);
+    assert_eq!(place.counts(), of(&[("web", 3)]));
+    place.write("m.yaml", "kind: [");
+    place.look();
+    assert_eq!(place.counts(), of(&[("web", 3)]), "its claim stands while its file is bad");
+}
+
+#[test]
+fn a_pool_moves_from_file_to_file_and_not_from_set_to_set() {
+    let mut place = Place::new("moves");
+    place.write("a.yaml", &pool("web", "web", 3));
+    place.look();
+    place.remove("a.yaml");
+    place.write("b.yaml", &pool("web", "web", 4));
+    let mut gone = 0;
+    for _ in 0..3 {
+        gone += place.look().gone.len();
+    }
+    assert_eq!((gone, place.counts()), (0, of(&[("web", 4)])));
+    place.write("b.yaml", &pool("web", "elsewhere", 4));
+    let looked = place.look();
+    assert!(looked.faults[0].to_string().contains("another scale set"), "{:?}", looked.faults);
+    assert!(place.folder.pools().all(|meant| meant.policy.scale_set.as_str().ends_with("/web")));
+}
+
+#[test]
+fn only_what_stays_away_is_gone() {
+    let mut place = Place::new("gone");
+    place.write("a.yaml", &pool("a", "a", 3));
+    place.look();
+    let aside = place.path.with_extension("aside");
+    fs::rename(&place.path, &aside).unwrap();
+    for _ in 0..5 {
+        let looked = place.look();
+        assert!(
+            looked.gone.is_empty() && looked.faults.len() == 1,
+            "a folder that is not there says nothing"
+        );
+    }
+    fs::rename(&aside, &place.path).unwrap();
+    assert!(place.look().gone.is_empty());
+    place.remove("a.yaml");
+    assert!(place.look().gone.is_empty(), "it may be written again");
+    assert_eq!(place.look().gone.len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_is_swapped_is_a_change() {
+    let mut place = Place::new("links");
+    for (folder, count) in [("..1", 3), ("..2", 4)] {
+        fs::create_dir(place.path.join(folder)).unwrap();
+        fs::write(place.path.join(folder).join("web.yaml"), pool("web", "web", count)).unwrap();
+    }
+    let link =
+        |to: &str, from: &str| std::os::unix::fs::symlink(to, place.path.join(from)).unwrap();
+    link("..1", "..data");
+    link("..data/web.yaml", "web.yaml");
+    place.look();
+    assert_eq!(place.counts(), of(&[("web", 3)]));
+    std::os::unix::fs::symlink("..2", place.path.join("..new")).unwrap();
+    fs::rename(place.path.join("..new"), place.path.join("..data")).unwrap();
+    place.look();
+    assert_eq!(place.counts(), of(&[("web", 4)]));
+}

@@ -1,0 +1,122 @@
+//! The families of metrics, filled from what the daemon knows.
+
+use std::sync::Arc;
+
+use super::board::{Board, Lead, PoolSeen, Standing};
+use crate::model::budget::HoldReason;
+use crate::model::plan::{Report, RolloutPhase};
+use crate::model::time::Time;
+use crate::pace::{Counts, Tally};
+use crate::telemetry::families::*;
+use crate::telemetry::{Counters, Family, Page};
+
+/// One page, of now.
+pub(super) fn page(board: &Board, counters: &Counters, calls: &Counts, now: Time) -> String {
+    let mut page = Page::default();
+    house(&mut page, board, now);
+    counters.write(&mut page);
+    let pools = board.pools();
+    records(&mut page, &pools, now);
+    plans(&mut page, &pools);
+    rollouts(&mut page, &pools);
+    cloud(&mut page, calls);
+    page.finish()
+}
+
+fn house(page: &mut Page, board: &Board, now: Time) {
+    let (house, pools) = (board.house(), board.pools());
+    page.family(&BUILD, [([env!("CARGO_PKG_VERSION")], 1.0)]);
+    alone(page, &READY, f64::from(u8::from(house.ready)));
+    let left = match &house.lead {
+        Lead::Ours(lease) => seconds(lease.not_after.since(now).millis()),
+        Lead::Nobody | Lead::Waiting { .. } => 0.0,
+    };
+    alone(page, &LEASE, left);
+    let standings = [Standing::Managed, Standing::Released].map(|standing| {
+        let count = pools.iter().filter(|seen| seen.standing == standing).count();
+        ([standing.name()], count as f64)
+    });
+    page.family(&POOLS, standings);
+    alone(page, &FILES, house.faults.len() as f64);
+}
+
+fn records(page: &mut Page, pools: &[Arc<PoolSeen>], now: Time) {
+    let mut each = |family: &Family, number: &dyn Fn(&PoolSeen) -> Option<f64>| {
+        let known = pools.iter().filter_map(|seen| Some((seen, number(seen)?)));
+        page.family(family, known.map(|(seen, number)| ([seen.policy.name.as_str()], number)));
+    };
+    each(&IN_FLIGHT, &|seen| Some(seen.open as f64));
+    each(&OLDEST, &|seen| Some(seen.oldest.map_or(0.0, |at| seconds(now.since(at).millis()))));
+    each(&FAILING, &|seen| Some(seen.failing.as_ref().map_or(0.0, |f| f64::from(f.turns))));
+    each(&FROZEN, &|seen| Some(f64::from(u8::from(seen.report.as_ref()?.frozen.is_some()))));
+    each(&GAPS, &|seen| Some(seen.report.as_ref()?.gaps.len() as f64));
+    each(&LAST_TURN, &|seen| Some(seconds(seen.report.as_ref()?.at.millis())));
+}
+
+fn report(seen: &PoolSeen) -> Option<&Report> {
+    Some(&seen.report.as_ref()?.planned.as_ref()?.report)
+}
+
+fn plans(page: &mut Page, pools: &[Arc<PoolSeen>]) {
+    let mut each = |family: &Family, number: &dyn Fn(&Report) -> u32| {
+        let known = pools.iter().filter_map(|seen| Some((seen, number(report(seen)?))));
+        page.family(family, known.map(|(s, n)| ([s.policy.name.as_str()], f64::from(n))));
+    };
+    each(&DESIRED, &|report| report.numbers.desired);
+    each(&LIVE, &|report| report.numbers.live);
+    each(&AVAILABLE, &|report| report.numbers.available);
+    each(&OUTDATED, &|report| report.numbers.outdated);
+    each(&FAILED, &|report| report.numbers.failed);
+    each(&FLOOR, &|report| report.resolved.floor);
+    each(&CEILING, &|report| report.resolved.ceiling);
+    let held = pools.iter().flat_map(|seen| {
+        let frozen = seen.report.iter().filter_map(|report| report.frozen.as_ref());
+        let holds = report(seen).into_iter().flat_map(|report| &report.holds);
+        let mut reasons: Vec<HoldReason> = holds.chain(frozen).map(|hold| hold.reason).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        let name = seen.policy.name.as_str();
+        reasons.into_iter().map(move |reason| ([name, reason.code()], 1.0))
+    });
+    page.family(&HELD, held);
+}
+
+fn rollouts(page: &mut Page, pools: &[Arc<PoolSeen>]) {
+    let open = |seen: &&Arc<PoolSeen>| {
+        report(seen).is_some_and(|report| report.rollout.phase != RolloutPhase::None)
+    };
+    let known: Vec<(&str, &Report)> = pools
+        .iter()
+        .filter(open)
+        .filter_map(|seen| Some((seen.policy.name.as_str(), report(seen)?)))
+        .collect();
+    page.family(&PHASE, known.iter().map(|(pool, r)| ([*pool, r.rollout.phase.name()], 1.0)));
+    let mut each = |family: &Family, number: &dyn Fn(&Report) -> u32| {
+        page.family(family, known.iter().map(|(pool, r)| ([*pool], f64::from(number(r)))));
+    };
+    each(&DONE, &|report| report.rollout.done);
+    each(&TOTAL, &|report| report.rollout.total);
+    each(&ROLLOUT_FAILED, &|report| report.rollout.failed);
+    let ends = known.iter().filter_map(|(pool, r)| Some((*pool, r.estimate.finishes?)));
+    page.family(&FINISHES, ends.map(|(pool, at)| ([pool], seconds(at.millis()))));
+}
+
+fn cloud(page: &mut Page, calls: &Counts) {
+    let mut each = |family: &Family, number: &dyn Fn(&Tally) -> f64| {
+        page.family(family, calls.iter().map(|(call, tally)| ([call.name()], number(&tally))));
+    };
+    each(&CALLS, &|tally| tally.made as f64);
+    each(&SAVED, &|tally| tally.saved as f64);
+    each(&WAITS, &|tally| tally.waited as f64);
+    each(&WAITED, &|tally| seconds(tally.waited_for.millis()));
+    each(&THROTTLED, &|tally| tally.throttled as f64);
+    each(&WITHDRAWN, &|tally| tally.withdrawn as f64);
+}
+
+fn alone(page: &mut Page, family: &Family, number: f64) {
+    page.family(family, [([""; 0], number)]);
+}
+
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1_000.0
+}

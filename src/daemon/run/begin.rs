@@ -1,0 +1,77 @@
+//! From settings to a daemon that runs: which store, who we are, who is told.
+
+use std::sync::Arc;
+
+use super::serve::{Daemon, Ended, Plan, ServeError};
+use crate::adapters::sqlite::{OpenError, Options, SqliteStore};
+use crate::ambient::{Clock, SteadyClock, SystemClock};
+use crate::daemon::access::{Access, BadAccess};
+use crate::daemon::notify::Manager;
+use crate::daemon::settings::{Settings, StoreAt};
+use crate::memory::{MemoryStore, Store};
+use crate::reconcile::Decisions;
+
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    #[error(transparent)]
+    Access(#[from] BadAccess),
+    #[error("the service manager cannot be told anything: {0}")]
+    Manager(std::io::Error),
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    #[error("opening the store ended by a fault of ours")]
+    Fault,
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// Runs until it is told to stop. `get` reads the environment.
+pub async fn begin(
+    settings: Settings,
+    get: impl Fn(&str) -> Option<String>,
+) -> Result<Ended, BeginError> {
+    let access = Access::settle(&settings.choice, &get)?;
+    let manager = Manager::from_env(&get, std::process::id()).map_err(BeginError::Manager)?;
+    let holder = holder(&get);
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        pools = %settings.pools.display(),
+        %holder,
+        "poolkeeper begins"
+    );
+    match settings.store.clone() {
+        StoreAt::Memory => {
+            tracing::warn!("the store is memory: everything is forgotten at the end");
+            serve(settings, access, Arc::new(MemoryStore::new()), manager, holder).await
+        }
+        StoreAt::File { path, shared } => {
+            let options = Options { alone: !shared, ..Options::new(path, &holder) };
+            // A large file is checked from end to end, and so much reading is no work for this thread.
+            let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
+            let store = opened.map_err(|_| BeginError::Fault)??;
+            serve(settings, access, Arc::new(store), manager, holder).await
+        }
+    }
+}
+
+async fn serve<S: Store + Send + Sync + 'static>(
+    settings: Settings,
+    access: Access,
+    store: Arc<S>,
+    manager: Manager,
+    holder: String,
+) -> Result<Ended, BeginError> {
+    let (clock, decide) = (SteadyClock::default(), Decisions::PRODUCTION);
+    let plan = Plan { settings, access, store, clock, manager, holder, decide };
+    let daemon = Daemon::open(plan).await?;
+    daemon.on_signals()?;
+    Ok(daemon.run().await?)
+}
+
+/// The machine, the process, and when it began: no two starts are the same holder.
+fn holder(get: &impl Fn(&str) -> Option<String>) -> String {
+    let host = get("HOSTNAME").or_else(|| std::fs::read_to_string("/etc/hostname").ok());
+    let host = host.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+    let host = host.unwrap_or_else(|| "host".to_owned());
+    format!("{host}-{}-{}", std::process::id(), SystemClock.now().millis())
+}

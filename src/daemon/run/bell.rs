@@ -1,0 +1,41 @@
+//! How others ask the loop something.
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::scene::Scene;
+use crate::model::ids::PoolName;
+
+/// Asks that wait for the loop to hear them.
+const ASKS: usize = 256;
+
+/// For those who ask the loop something.
+#[derive(Debug, Clone)]
+pub struct Bell(mpsc::Sender<Rung>);
+
+#[derive(Debug)]
+pub(super) enum Rung {
+    /// An operator's ask was recorded.
+    Asked(PoolName),
+    /// What the last turn of this pool left.
+    Show(PoolName, oneshot::Sender<Scene>),
+}
+
+impl Bell {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Rung>) {
+        let (ring, rung) = mpsc::channel(ASKS);
+        (Self(ring), rung)
+    }
+
+    /// The pool's next turn is made now.
+    pub async fn ring(&self, pool: &PoolName) {
+        // A daemon that ended makes no turn; what was asked is in the store.
+        let _unheard = self.0.send(Rung::Asked(pool.clone())).await;
+    }
+
+    /// What the last decision of a pool was made from; while a turn runs, after its end. `None`: no such pool, or none yet.
+    pub async fn scene(&self, pool: &PoolName) -> Option<Scene> {
+        let (show, shown) = oneshot::channel();
+        self.0.send(Rung::Show(pool.clone(), show)).await.ok()?;
+        shown.await.ok()
+    }
+}

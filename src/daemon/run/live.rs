@@ -1,0 +1,159 @@
+//! What a turn is given in production.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::scene::Noting;
+use crate::act::{Answer, ChangeCluster, Drain, Draining, Order};
+use crate::adapters::azure::Azure;
+use crate::adapters::azure::auth::{TokenSource, Tokens};
+use crate::adapters::azure::reach;
+use crate::ambient::{Mark, Sleep, SteadyClock};
+use crate::daemon::access::{Access, BadAccess, Proxied};
+use crate::daemon::trouble::{self, Trouble};
+use crate::memory::Store;
+use crate::model::time::Time;
+use crate::pace::{Paced, Pacer};
+use crate::reconcile::{Decisions, World};
+
+/// A clock that tasks share. It may lag when somebody sets it back; what is held by time must end all the same.
+pub trait Ticks: Sleep + Clone + Debug + Send + Sync + 'static {
+    /// A moment by whatever measures time that passes.
+    type Mark: Send;
+
+    fn mark(&self) -> Self::Mark;
+
+    /// From now on no time is told that is earlier than this moment and what passed since.
+    fn keep_up(&self, since: Self::Mark);
+}
+
+impl Ticks for SteadyClock {
+    type Mark = Mark;
+
+    fn mark(&self) -> Mark {
+        SteadyClock::mark(self)
+    }
+
+    fn keep_up(&self, since: Mark) {
+        SteadyClock::keep_up(self, since);
+    }
+}
+
+/// One cloud, as one identity sees it, with one pace for all pools.
+#[derive(Debug)]
+pub struct Live<S, C> {
+    cloud: Paced<Azure, C>,
+    cluster: NoCluster,
+    store: Arc<S>,
+    decide: Noting,
+    clock: C,
+}
+
+impl<S, C: Ticks> Live<S, C> {
+    /// Opens the cloud, and has one token: who cannot say who he is need not begin. That nobody answers now is no reason.
+    pub async fn open(
+        access: Access,
+        store: Arc<S>,
+        decide: Decisions,
+        clock: C,
+    ) -> Result<Self, NotOpened> {
+        let Access { settings, net, proxy } = access;
+        let http = net.http().map_err(BadAccess::from)?;
+        let cloud = settings.cloud.clone();
+        let tokens = Arc::new(Tokens::new(settings, Arc::clone(&http), clock.clone()));
+        if let Err(failed) = tokens.token().await {
+            if failed.is_final() {
+                return Err(Trouble::no_token(&failed).into());
+            }
+            let proxied: Option<&Proxied> = proxy.as_ref();
+            let say = match reach(&http, cloud.authority(), &clock).await {
+                Err(why) => Trouble::unreached(&trouble::authority(&cloud), why, proxied),
+                Ok(_) => Trouble::no_token(&failed),
+            };
+            tracing::warn!("{say}; going on, since this may pass");
+        }
+        let pacer = Arc::new(Pacer::new(clock.clone()));
+        let learn = Arc::clone(&pacer);
+        let azure = Azure::new(cloud, http, tokens, learn, Arc::new(clock.clone()));
+        let cloud = Paced::new(azure, pacer);
+        Ok(Self { cloud, cluster: NoCluster, store, decide: Noting::new(decide), clock })
+    }
+
+    pub fn azure(&self) -> &Azure {
+        self.cloud.port()
+    }
+
+    pub fn pacer(&self) -> &Arc<Pacer<C>> {
+        self.cloud.pacer()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum NotOpened {
+    #[error(transparent)]
+    Access(#[from] BadAccess),
+    #[error(transparent)]
+    Trouble(#[from] Trouble),
+}
+
+impl<S: Store + Send + Sync, C: Ticks> World for Live<S, C> {
+    type Read = Paced<Azure, C>;
+    type Facts = Azure;
+    type Cloud = Paced<Azure, C>;
+    type Cluster = NoCluster;
+    type Store = S;
+    type Decide = Noting;
+    type Clock = C;
+
+    fn read(&self) -> &Paced<Azure, C> {
+        &self.cloud
+    }
+
+    fn facts(&self) -> &Azure {
+        self.cloud.port()
+    }
+
+    fn cloud(&self) -> &Paced<Azure, C> {
+        &self.cloud
+    }
+
+    fn cluster(&self) -> &NoCluster {
+        &self.cluster
+    }
+
+    fn store(&self) -> &S {
+        &self.store
+    }
+
+    fn decide(&self) -> &Noting {
+        &self.decide
+    }
+
+    fn clock(&self) -> &C {
+        &self.clock
+    }
+}
+
+impl<S, C: Ticks> Live<S, C> {
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+}
+
+/// Pools without nodes: nothing is drained, and nothing was ever put on a node.
+#[derive(Debug, Clone, Copy)]
+pub struct NoCluster;
+
+impl ChangeCluster for NoCluster {
+    async fn drain(&self, _: &Order<'_>, _: Draining<'_>) -> Answer {
+        Answer::Done
+    }
+
+    async fn drain_state(&self, _: Draining<'_>) -> Drain {
+        Drain::Done
+    }
+
+    async fn release(&self, _: Draining<'_>) -> Answer {
+        Answer::Done
+    }
+}

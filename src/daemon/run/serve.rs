@@ -1,0 +1,278 @@
+//! The house put together, and the order in which it begins and ends.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::bell::{Bell, Rung};
+use super::files::{Files, Pools};
+use super::lease::{Candidate, keep};
+use super::live::{Live, NotOpened, Ticks};
+use super::stop::{Stop, Stopping};
+use super::turns::{Ears, House, Over, Turns};
+use crate::ambient::Dice;
+use crate::daemon::access::Access;
+use crate::daemon::board::{Board, Lead};
+use crate::daemon::folder::Folder;
+use crate::daemon::metrics;
+use crate::daemon::notify::Manager;
+use crate::daemon::settings::Settings;
+use crate::memory::Store;
+use crate::reconcile::Decisions;
+use crate::telemetry::Counters;
+
+/// What is left to servers once they were told to stop.
+const SERVERS_END: Duration = Duration::from_millis(500);
+
+/// What a daemon is made of.
+#[derive(Debug)]
+pub struct Plan<S, C> {
+    pub settings: Settings,
+    pub access: Access,
+    pub store: Arc<S>,
+    pub clock: C,
+    pub manager: Manager,
+    /// Told apart from every other start: another process sees it as the holder of the lease.
+    pub holder: String,
+    /// Who decides: those of the house, but in tests.
+    pub decide: Decisions,
+}
+
+/// What a server is given: what it may read, and how it is heard.
+#[derive(Debug)]
+pub struct Doors<S, C> {
+    pub board: Arc<Board>,
+    pub store: Arc<S>,
+    pub bell: Bell,
+    pub clock: C,
+    counters: Arc<Counters>,
+    live: Arc<Live<S, C>>,
+}
+
+impl<S, C: Clone> Clone for Doors<S, C> {
+    fn clone(&self) -> Self {
+        let Self { board, store, bell, clock, counters, live } = self;
+        let (board, store, bell) = (Arc::clone(board), Arc::clone(store), bell.clone());
+        let (counters, live) = (Arc::clone(counters), Arc::clone(live));
+        Self { board, store, bell, clock: clock.clone(), counters, live }
+    }
+}
+
+impl<S, C: Ticks> Doors<S, C> {
+    /// The page that Prometheus reads.
+    pub fn metrics(&self) -> String {
+        metrics::page(&self.board, &self.counters, &self.live.pacer().counts(), self.clock.now())
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+type Server = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("signals cannot be heard: {0}")]
+    Signals(std::io::Error),
+    #[error(transparent)]
+    NotOpened(#[from] NotOpened),
+    /// Nobody could ask this process anything any more.
+    #[error("the server for {0} ended by itself")]
+    ServerEnded(&'static str),
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// In order; what was under way is settled at the next start.
+    Stopped,
+    /// At once, told so twice, by this signal.
+    Cut(i32),
+}
+
+/// A daemon that is put together and has not begun.
+#[derive(Debug)]
+pub struct Daemon<S, C> {
+    settings: Settings,
+    holder: String,
+    manager: Arc<Manager>,
+    stop: Stop,
+    reload: Arc<Notify>,
+    doors: Doors<S, C>,
+    rung: mpsc::Receiver<Rung>,
+    servers: JoinSet<&'static str>,
+}
+
+impl<S: Store + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
+    /// Opens the cloud. Nothing is looked at or changed before [`Daemon::run`].
+    pub async fn open(plan: Plan<S, C>) -> Result<Self, ServeError> {
+        let Plan { settings, access, store, clock, manager, holder, decide } = plan;
+        let live = Live::open(access, Arc::clone(&store), decide, clock.clone()).await?;
+        let (bell, rung) = Bell::new();
+        let (board, counters) = (Arc::new(Board::default()), Arc::new(Counters::default()));
+        let doors = Doors { board, store, bell, clock, counters, live: Arc::new(live) };
+        let (stop, reload) = (Stop::default(), Arc::new(Notify::new()));
+        let (manager, servers) = (Arc::new(manager), JoinSet::new());
+        Ok(Self { settings, holder, manager, stop, reload, doors, rung, servers })
+    }
+
+    pub fn doors(&self) -> Doors<S, C> {
+        self.doors.clone()
+    }
+
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// Look at the pool files now.
+    pub fn reload(&self) -> Arc<Notify> {
+        Arc::clone(&self.reload)
+    }
+
+    /// The one place where a server is added: it serves what [`Daemon::doors`] shows, until it is told to stop.
+    pub fn add_server(&mut self, what: &'static str, server: impl FnOnce(Stopping) -> Server) {
+        let server = server(self.stop.stopping());
+        self.servers.spawn(async move {
+            server.await;
+            what
+        });
+    }
+
+    /// SIGTERM and SIGINT stop it, SIGHUP looks at the pool files.
+    pub fn on_signals(&self) -> Result<(), ServeError> {
+        use tokio::signal::unix::{SignalKind, signal};
+        self.stop.on_signals().map_err(ServeError::Signals)?;
+        let mut hang_up = signal(SignalKind::hangup()).map_err(ServeError::Signals)?;
+        let reload = self.reload();
+        tokio::spawn(async move {
+            while hang_up.recv().await.is_some() {
+                reload.notify_one();
+            }
+        });
+        Ok(())
+    }
+
+    /// Leads, and makes turns, until told to stop.
+    pub async fn run(mut self) -> Result<Ended, ServeError> {
+        let stopping = self.stop.stopping();
+        let (stop, mut gone) = (self.stop.clone(), None);
+        let mut servers = std::mem::take(&mut self.servers);
+        let ended = {
+            let mut terms = std::pin::pin!(self.terms(&stopping));
+            loop {
+                tokio::select! {
+                    biased;
+                    signal = stopping.now() => {
+                        tracing::warn!("told twice to stop: ending at once");
+                        return Ok(Ended::Cut(signal));
+                    }
+                    Some(server) = servers.join_next() => {
+                        if !stopping.is_stopped() {
+                            let what = server.unwrap_or("others");
+                            tracing::error!("the server for {what} ended by itself: stopping");
+                            gone = Some(what);
+                            stop.stop();
+                        }
+                    }
+                    ended = &mut terms => break ended,
+                }
+            }
+        };
+        let all = async { while servers.join_next().await.is_some() {} };
+        let _cut_off = tokio::time::timeout(SERVERS_END, all).await;
+        tracing::info!("stopped");
+        gone.map_or(Ok(ended), |what| Err(ServeError::ServerEnded(what)))
+    }
+
+    /// One term of leadership after another.
+    async fn terms(&mut self, stopping: &Stopping) -> Ended {
+        let folder = Folder::new(&self.settings.pools);
+        let files = Files {
+            folder,
+            every: self.settings.reload,
+            clock: self.doors.clock.clone(),
+            ask: Arc::clone(&self.reload),
+            manager: Arc::clone(&self.manager),
+        };
+        let mut files = files.begin().await;
+        let mut term = 0_u32;
+        loop {
+            term += 1;
+            if self.term(term, &mut files, stopping).await == Over::Stopped {
+                return Ended::Stopped;
+            }
+            self.doors.board.set_house(|house| (house.lead, house.ready) = (Lead::Nobody, false));
+        }
+    }
+
+    /// Each is a holder of its own: what an earlier one remembered may be old.
+    async fn term(
+        &mut self,
+        term: u32,
+        files: &mut watch::Receiver<Pools>,
+        stopping: &Stopping,
+    ) -> Over {
+        let Doors { board, store, clock, counters, live, .. } = self.doors.clone();
+        let (ttl, holder) = (self.settings.lease_ttl, format!("{}-{term}", self.holder));
+        let candidate = Candidate {
+            store: &store,
+            clock: &clock,
+            holder: &holder,
+            ttl,
+            board: &board,
+            manager: &self.manager,
+        };
+        let lease = tokio::select! {
+            biased;
+            () = stopping.stopped() => return Over::Stopped,
+            lease = candidate.lead() => lease,
+        };
+        tracing::info!(epoch = lease.epoch.0, %holder, until = %lease.not_after, "leading");
+        let (tell, hear) = watch::channel(lease.clone());
+        board.set_house(|house| house.lead = Lead::Ours(lease));
+        let keeper = keep(Arc::clone(&store), clock.clone(), ttl, tell, Arc::clone(&board));
+        let mut keeper = tokio::spawn(keeper);
+        let (manager, at_once) = (Arc::clone(&self.manager), self.settings.at_once);
+        let dice = Dice::from_seed(clock.now().millis().unsigned_abs()).branch(&holder);
+        let house = House { live, board: Arc::clone(&board), counters, manager, at_once, dice };
+        let mut turns = Turns::new(house, hear.clone());
+        let pools = files.borrow_and_update().clone();
+        turns.recover(&pools, &store).await;
+        board.set_house(|house| (house.ready, house.faults) = (true, pools.faults.to_vec()));
+        self.manager.ready(&format!("{} pools", pools.meant.len()));
+        tracing::info!(pools = pools.meant.len(), "ready");
+        let deposed = async {
+            let _ended = (&mut keeper).await;
+        };
+        let ears = Ears { files, rung: &mut self.rung, stopping };
+        let over = turns.run(ears, deposed).await;
+        if over == Over::Stopped {
+            self.end(&mut turns, hear).await;
+        }
+        keeper.abort();
+        over
+    }
+
+    async fn end(&self, turns: &mut Turns<S, C>, lease: watch::Receiver<crate::memory::Lease>) {
+        let Doors { board, store, .. } = &self.doors;
+        self.manager.stopping();
+        board.set_house(|house| (house.stopping, house.ready) = (true, false));
+        tracing::info!("stopping: turns that run come to their end");
+        let within = Duration::from_millis(self.settings.stop_within.millis().unsigned_abs());
+        if !turns.finish(within).await {
+            // What was cut off may be on its way still: whoever leads next waits for the end of this lease.
+            tracing::warn!("a turn did not end in time; what it did is settled at the next start");
+            return;
+        }
+        let lease = lease.borrow().clone();
+        if let Err(error) = store.resign(lease.epoch, self.doors.clock.now()).await {
+            tracing::warn!(
+                "the lease was not given up: {error}; whoever leads next waits for its end"
+            );
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The loop: one task owns the queue of turns, and makes those that are due, some beside each other.
+
+mod intake;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{Id, JoinError, JoinSet};
+use tracing::Instrument;
+
+use super::bell::Rung;
+use super::files::Pools;
+use super::lease::is_good;
+use super::live::{Live, Ticks};
+use super::scene::{Given, Scene};
+use super::stop::Stopping;
+use super::tell;
+use crate::ambient::Dice;
+use crate::daemon::board::{Board, Failing};
+use crate::daemon::notify::Manager;
+use crate::memory::{Journal, Lease, Store, StoreError};
+use crate::model::ids::PoolName;
+use crate::model::policy::Policy;
+use crate::model::time::{Span, Time};
+use crate::reconcile::{PoolTurn, TurnError, TurnReport, World};
+use crate::telemetry::{Counters, Outcome};
+use crate::wake::{Wake, Why};
+
+/// A released pool with open entries is looked at this often.
+const WATCHED_EVERY: Span = Span::seconds(30);
+
+/// Why a term of leadership ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    Stopped,
+    /// Another may lead: what is remembered is old.
+    Deposed,
+}
+
+/// What the loop hears.
+pub(super) struct Ears<'a> {
+    pub files: &'a mut watch::Receiver<Pools>,
+    pub rung: &'a mut mpsc::Receiver<Rung>,
+    pub stopping: &'a Stopping,
+}
+
+pub(super) struct Turns<S, C> {
+    live: Arc<Live<S, C>>,
+    board: Arc<Board>,
+    counters: Arc<Counters>,
+    manager: Arc<Manager>,
+    lease: watch::Receiver<Lease>,
+    at_once: usize,
+    wake: Wake,
+    kept: BTreeMap<PoolName, Kept>,
+    running: JoinSet<Made>,
+    ids: BTreeMap<Id, (PoolName, Time)>,
+}
+
+/// A pool in our care.
+struct Kept {
+    policy: Arc<Policy>,
+    /// `None` while its turn runs.
+    turn: Option<PoolTurn>,
+    released: bool,
+    /// Those who want to see it once its turn is over.
+    shows: Vec<oneshot::Sender<Scene>>,
+}
+
+/// A turn that came to its end.
+struct Made {
+    turn: PoolTurn,
+    did: Result<Did, TurnError>,
+}
+
+enum Did {
+    Turn(Box<TurnReport>),
+    /// Of a released pool: so many entries are still open.
+    Watched(usize),
+}
+
+/// The house a term is made in.
+pub(super) struct House<S, C> {
+    pub live: Arc<Live<S, C>>,
+    pub board: Arc<Board>,
+    pub counters: Arc<Counters>,
+    pub manager: Arc<Manager>,
+    pub at_once: usize,
+    pub dice: Dice,
+}
+
+impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
+    pub fn new(house: House<S, C>, lease: watch::Receiver<Lease>) -> Self {
+        let House { live, board, counters, manager, at_once, dice } = house;
+        Self {
+            live,
+            board,
+            counters,
+            manager,
+            lease,
+            at_once,
+            wake: Wake::new(dice),
+            kept: BTreeMap::new(),
+            running: JoinSet::new(),
+            ids: BTreeMap::new(),
+        }
+    }
+
+    /// Until we are told to stop, or another leads.
+    pub async fn run(&mut self, ears: Ears<'_>, deposed: impl Future<Output = ()>) -> Over {
+        let mut deposed = std::pin::pin!(deposed);
+        let mut beat = self.manager.beat().map(tokio::time::interval);
+        let Ears { files, rung, stopping } = ears;
+        let clock = self.live.clock().clone();
+        let mut has_files = true;
+        loop {
+            let due = self.begin_due();
+            tokio::select! {
+                biased;
+                () = stopping.stopped() => return Over::Stopped,
+                () = &mut deposed => return Over::Deposed,
+                changed = files.changed(), if has_files => {
+                    has_files = changed.is_ok();
+                    let pools = files.borrow_and_update().clone();
+                    self.take_in(&pools);
+                }
+                Some(ended) = self.running.join_next_with_id(), if !self.running.is_empty() => {
+                    if self.end(ended) == Some(Over::Deposed) {
+                        return Over::Deposed;
+                    }
+                }
+                Some(rung) = rung.recv() => match rung {
+                    Rung::Asked(pool) => self.asked(&pool, clock.now()),
+                    Rung::Show(pool, show) => self.show(&pool, show),
+                },
+                () = tick(&mut beat) => self.manager.alive(),
+                () = clock.sleep_until(due) => {}
+            }
+        }
+    }
+
+    /// Those that run come to their end; nothing else is begun. False: there was no time for all of them.
+    pub async fn finish(&mut self, within: std::time::Duration) -> bool {
+        let all = async {
+            while let Some(ended) = self.running.join_next_with_id().await {
+                self.end(ended);
+            }
+        };
+        let ended = tokio::time::timeout(within, all).await.is_ok();
+        self.running.shutdown().await;
+        ended
+    }
+
+    /// Begins what is due, as far as there is room. Answers when there is more to begin.
+    fn begin_due(&mut self) -> Time {
+        let now = self.live.now();
+        let lease = self.lease.borrow().clone();
+        while self.running.len() < self.at_once && is_good(&lease, now) {
+            let Some(pool) = self.wake.next(now) else { break };
+            self.begin(&pool, &lease, now);
+        }
+        let far = now.plus(Span::minutes(1));
+        if self.running.len() >= self.at_once {
+            return far;
+        }
+        // Without the lease nothing is begun; it is looked at again all the same.
+        let soonest = if is_good(&lease, now) { now } else { now.plus(Span::seconds(1)) };
+        self.wake.next_at().map_or(far, |at| at.min(far)).max(soonest)
+    }
+
+    fn begin(&mut self, name: &PoolName, lease: &Lease, now: Time) {
+        let Some(kept) = self.kept.get_mut(name) else {
+            self.wake.done(name, now);
+            self.wake.forget(name);
+            return;
+        };
+        let mut turn = kept.turn.take().unwrap_or_else(|| new_turn(name));
+        let (live, policy) = (Arc::clone(&self.live), Arc::clone(&kept.policy));
+        let (lease, released) = (lease.clone(), kept.released);
+        let span = tracing::info_span!("turn", pool = name.as_str());
+        let made = async move {
+            let did = match released {
+                false => turn.turn(&*live, &policy, &lease).await.map(|r| Did::Turn(Box::new(r))),
+                true => turn.watch(&*live, &policy, &lease).await.map(Did::Watched),
+            };
+            Made { turn, did }
+        };
+        let id = self.running.spawn(made.instrument(span)).id();
+        self.ids.insert(id, (name.clone(), now));
+        self.board.change_pool(name, |seen| seen.running = true);
+    }
+
+    fn end(&mut self, ended: Result<(Id, Made), JoinError>) -> Option<Over> {
+        let id = match &ended {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let (name, began) = self.ids.remove(&id)?;
+        let now = self.live.now();
+        let took = now.since(began);
+        let span = tracing::info_span!("turn", pool = name.as_str());
+        let over = span.in_scope(|| self.ended(&name, ended, took, now));
+        let shows = self.kept.get_mut(&name).map(|kept| std::mem::take(&mut kept.shows));
+        shows.into_iter().flatten().for_each(|show| self.show(&name, show));
+        over
+    }
+
+    fn ended(
+        &mut self,
+        name: &PoolName,
+        ended: Result<(Id, Made), JoinError>,
+        took: Span,
+        now: Time,
+    ) -> Option<Over> {
+        match ended {
+            Ok((_, Made { turn, did })) => {
+                let oldest = turn.remembered().map(|image| oldest(&image.journal));
+                if let Some(kept) = self.kept.get_mut(name) {
+                    kept.turn = Some(turn);
+                }
+                self.board.change_pool(name, |seen| {
+                    seen.running = false;
+                    if let Some((open, oldest)) = oldest {
+                        (seen.open, seen.oldest) = (open, oldest);
+                    }
+                });
+                match did {
+                    Ok(did) => self.did(name, did, took, now),
+                    Err(error) => return self.failed(name, &error, took, now),
+                }
+                None
+            }
+            Err(error) => {
+                // What it knew is lost with it, and read again from the store.
+                let say = if error.is_panic() {
+                    "a fault of ours ended the turn"
+                } else {
+                    "the turn was cut off"
+                };
+                tracing::error!("{say}; the pool backs off, others go on");
+                self.counters.turn(Outcome::Panicked, took);
+                self.wake.failed(name, now, None);
+                self.note_failure(name, say.into(), now);
+                if let Some(kept) = self.kept.get_mut(name) {
+                    kept.turn = Some(new_turn(name));
+                }
+                None
+            }
+        }
+    }
+
+    fn did(&mut self, name: &PoolName, did: Did, took: Span, now: Time) {
+        let released = self.kept.get(name).is_none_or(|kept| kept.released);
+        match did {
+            Did::Turn(report) => {
+                let outcome = if report.frozen.is_some() { Outcome::Frozen } else { Outcome::Done };
+                self.counters.turn(outcome, took);
+                report.notes.iter().for_each(|note| self.counters.law(note.law));
+                if report.planned.is_none() {
+                    self.counters.law(0);
+                }
+                let before = self.board.pool(name);
+                tell::turn(before.as_ref().and_then(|seen| seen.report.as_deref()), &report);
+                if before.is_some_and(|seen| seen.failing.is_some()) {
+                    tracing::info!("can be looked after again");
+                }
+                self.wake.done(name, if released { now } else { report.again });
+                self.board.change_pool(name, |seen| {
+                    (seen.report, seen.failing, seen.running) =
+                        (Some(Arc::from(report)), None, false);
+                });
+            }
+            Did::Watched(0) if released => {
+                tracing::info!("released: nothing of it is under way any more");
+                self.wake.forget(name);
+                self.wake.done(name, now);
+                self.kept.remove(name);
+                self.live.azure().forget(name);
+                self.live.decide().forget(name);
+                self.board.remove(name);
+            }
+            Did::Watched(left) => {
+                tracing::debug!(left, "watched");
+                self.wake.done(name, if released { now.plus(WATCHED_EVERY) } else { now });
+                self.board.change_pool(name, |seen| seen.failing = None);
+            }
+        }
+    }
+
+    fn failed(
+        &mut self,
+        name: &PoolName,
+        error: &TurnError,
+        took: Span,
+        now: Time,
+    ) -> Option<Over> {
+        self.counters.turn(Outcome::Failed, took);
+        if let TurnError::Store { source: StoreError::Fenced { current }, .. } = error {
+            tracing::error!(epoch = current.0, "another process leads now");
+            return Some(Over::Deposed);
+        }
+        let say = match error {
+            TurnError::Read { source, .. } => format!("{source}"),
+            TurnError::Store { source, .. } => format!("the store: {source}"),
+        };
+        let known =
+            self.board.pool(name).and_then(|seen| seen.failing.as_ref().map(|f| f.say.clone()));
+        if known.as_deref() == Some(&*say) {
+            tracing::debug!("failed again: {say}");
+        } else {
+            tracing::warn!("failed: {say}; it is tried again");
+        }
+        self.wake.failed(name, now, error.retry_at());
+        self.note_failure(name, say, now);
+        None
+    }
+
+    fn note_failure(&self, name: &PoolName, say: String, now: Time) {
+        self.board.change_pool(name, |seen| {
+            let failing = seen.failing.take();
+            let (since, turns) = failing.map_or((now, 0), |failing| (failing.since, failing.turns));
+            seen.failing = Some(Failing { since, turns: turns + 1, say: say.into() });
+            seen.running = false;
+        });
+    }
+
+    /// Asked for a pool that is not there: the ask is in the store, and waits for its file.
+    fn asked(&mut self, pool: &PoolName, now: Time) {
+        match self.kept.contains_key(pool) {
+            true => self.wake.ask(pool, Why::Operator, now),
+            false => tracing::warn!(pool = pool.as_str(), "asked for, and not managed"),
+        }
+    }
+
+    fn show(&mut self, pool: &PoolName, show: oneshot::Sender<Scene>) {
+        let Some(kept) = self.kept.get_mut(pool) else { return };
+        let Some(turn) = &kept.turn else {
+            kept.shows.push(show);
+            return;
+        };
+        let report = self.board.pool(pool).and_then(|seen| seen.report.clone());
+        let given = self.live.decide().given(pool);
+        // A turn that decided and could not remember it left another report.
+        let given =
+            given.filter(|given| report.as_ref().is_some_and(|report| report.at == given.at));
+        if let (Some(report), Some(given), Some(image)) = (report, given, turn.remembered()) {
+            let Given { open, asks, facts, state, .. } = given;
+            let (policy, machines) = (Arc::clone(&kept.policy), image.machines.clone());
+            let scene = Scene { policy, report, machines, open, asks, facts, state };
+            // Whoever asked may be gone.
+            let _unseen = show.send(scene);
+        }
+    }
+}
+
+async fn tick(beat: &mut Option<tokio::time::Interval>) {
+    match beat {
+        Some(beat) => {
+            beat.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// The same dice after every start.
+fn new_turn(name: &PoolName) -> PoolTurn {
+    let seed = Dice::from_seed(0).branch(name.as_str()).next_u64();
+    PoolTurn::new(name.clone(), seed)
+}
+
+fn oldest(journal: &Journal) -> (usize, Option<Time>) {
+    let open = journal.open().iter().filter(|entry| !entry.is_ended());
+    (open.clone().count(), open.map(|entry| entry.written).min())
+}

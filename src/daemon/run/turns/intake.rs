@@ -1,0 +1,124 @@
+//! Which pools are in our care: recovered at the start, taken in, changed and released as their files say.
+
+use std::sync::Arc;
+
+use super::{Kept, Turns, new_turn, oldest};
+use crate::daemon::board::{PoolSeen, Standing};
+use crate::daemon::folder::Meant;
+use crate::daemon::run::files::Pools;
+use crate::daemon::run::live::Ticks;
+use crate::memory::{Loaded, Store};
+use crate::model::ids::PoolName;
+use crate::model::journal::{Entry, Phase};
+use crate::model::time::{Span, Time};
+use crate::reconcile::PoolTurn;
+use crate::wake::Why;
+
+/// What a pool that was recovered does first may wait for as much, so that a thousand do not begin at once.
+const STARTS_WITHIN: Span = Span::seconds(2);
+
+impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
+    /// Replays every pool from the store. A pool that cannot be read keeps none of the others from theirs.
+    pub async fn recover(&mut self, pools: &Pools, store: &S) {
+        let now = self.live.now();
+        let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
+        match store.pools().await {
+            Ok(known) => {
+                for name in known.iter().filter(|name| !is_meant(name)) {
+                    let pool = name.as_str();
+                    tracing::info!(pool, "remembered, and no file names it: it is let alone");
+                }
+            }
+            Err(error) => tracing::error!("the store does not say which pools it knows: {error}"),
+        }
+        for seen in self.board.pools() {
+            let name = &seen.policy.name;
+            if !pools.meant.iter().any(|meant| meant.policy.name == *name) {
+                self.board.remove(name);
+            }
+        }
+        for (n, meant) in pools.meant.iter().enumerate() {
+            let name = &meant.policy.name;
+            let mut turn = new_turn(name);
+            let recovered = turn.recover(store).await.map(found);
+            self.keep(meant, turn);
+            let wait = STARTS_WITHIN.millis() * n as i64 / pools.meant.len().max(1) as i64;
+            self.wake.ask(name, Why::News(Span::from_millis(wait)), now);
+            let pool = name.as_str();
+            match recovered {
+                Ok((machines, open, in_doubt, oldest)) => {
+                    self.board.change_pool(name, |seen| (seen.open, seen.oldest) = (open, oldest));
+                    tracing::info!(pool, machines, open, in_doubt, file = %meant.file, "recovered");
+                }
+                Err(error) => tracing::error!(pool, "cannot be read from the store: {error}"),
+            }
+        }
+    }
+
+    /// Pools as their files say now.
+    pub(super) fn take_in(&mut self, pools: &Pools) {
+        let now = self.live.now();
+        self.board.set_house(|house| house.faults = pools.faults.to_vec());
+        let mut changed = false;
+        for meant in pools.meant.iter() {
+            let (name, pool) = (&meant.policy.name, meant.policy.name.as_str());
+            let (word, operator) = match self.kept.get(name) {
+                Some(kept) if kept.released => ("taken back", false),
+                Some(kept) if *kept.policy == *meant.policy => continue,
+                Some(_) => ("changed", false),
+                None => ("new", true),
+            };
+            changed = true;
+            tracing::info!(pool, file = %meant.file, "pool {word}");
+            self.keep(meant, new_turn(name));
+            let window = if operator { Span::ZERO } else { meant.policy.rollout.coalesce };
+            self.wake.ask(name, Why::News(window), now);
+        }
+        let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
+        for (name, kept) in
+            self.kept.iter_mut().filter(|(name, kept)| !kept.released && !is_meant(name))
+        {
+            changed = true;
+            kept.released = true;
+            tracing::info!(
+                pool = name.as_str(),
+                "released: no file names it; nothing is begun, and no machine is touched"
+            );
+            self.board.change_pool(name, |seen| seen.standing = Standing::Released);
+            self.wake.ask(name, Why::News(Span::ZERO), now);
+        }
+        if changed {
+            self.counters.reloaded();
+        }
+    }
+
+    /// `fresh` serves where the pool was not there before.
+    fn keep(&mut self, meant: &Meant, fresh: PoolTurn) {
+        let Meant { policy, file } = meant;
+        let name = &policy.name;
+        self.live.azure().watch(name, policy);
+        match self.kept.get_mut(name) {
+            Some(kept) => (kept.policy, kept.released) = (Arc::clone(policy), false),
+            None => {
+                let (policy, shows) = (Arc::clone(policy), Vec::new());
+                let kept = Kept { policy, turn: Some(fresh), released: false, shows };
+                self.kept.insert(name.clone(), kept);
+            }
+        }
+        let seen = || PoolSeen::new(Arc::clone(policy), Arc::clone(file));
+        self.board.set_pool(name, seen, |seen| {
+            (seen.policy, seen.file) = (Arc::clone(policy), Arc::clone(file));
+            seen.standing = Standing::Managed;
+        });
+    }
+}
+
+/// Machines, open entries, those in doubt among them, and since when.
+fn found(image: &Loaded) -> (usize, usize, usize, Option<Time>) {
+    let open = image.journal.open().iter();
+    let doubtful =
+        |entry: &&Entry| matches!(entry.phase, Phase::Asking { .. } | Phase::Doubtful { .. });
+    let in_doubt = open.filter(doubtful).count();
+    let (open, oldest) = oldest(&image.journal);
+    (image.machines.len(), open, in_doubt, oldest)
+}

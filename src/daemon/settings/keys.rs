@@ -1,0 +1,169 @@
+//! Every key there is, in one table: what the file calls it, its variable, its value where nobody says, what it may be.
+
+use crate::model::time::Span;
+
+/// What a value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Path,
+    Number(u32, u32),
+    /// `90s`, `1h30m`.
+    Duration(Span, Span),
+    Word(&'static [&'static str]),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    pub name: &'static str,
+    pub variable: &'static str,
+    /// As it would be written; empty where it is not set.
+    pub default: &'static str,
+    pub kind: Kind,
+    pub about: &'static str,
+}
+
+/// What begins the name of every variable of ours.
+pub const PREFIX: &str = "POOLKEEPER_";
+
+/// Names the settings file.
+pub const FILE: &str = "POOLKEEPER_SETTINGS";
+
+/// What a cluster puts into the environment of a pod whose service is called poolkeeper; none of it is for us.
+pub(super) const OF_CLUSTERS: [&str; 2] = ["POOLKEEPER_SERVICE_", "POOLKEEPER_PORT"];
+
+macro_rules! keys {
+    ($($id:ident = $name:literal, $variable:literal, $default:literal, $kind:expr, $about:literal;)*) => {
+        $(
+            pub const $id: Key = Key {
+                name: $name,
+                variable: $variable,
+                default: $default,
+                kind: $kind,
+                about: $about,
+            };
+        )*
+
+        /// In the order in which they are shown.
+        pub const KEYS: &[Key] = &[$($id),*];
+    };
+}
+
+const fn between(least: Span, most: Span) -> Kind {
+    Kind::Duration(least, most)
+}
+
+const WAYS: &[&str] =
+    &["workload-identity", "managed-identity", "client-secret", "client-certificate", "azure-cli"];
+
+keys! {
+    POOLS = "pools", "POOLKEEPER_POOLS", "pools", Kind::Path,
+        "The folder of pool files: every *.yaml, *.yml and *.json in it and in its folders, names that begin with a dot left out.";
+    RELOAD = "reload", "POOLKEEPER_RELOAD", "2s", between(Span::seconds(1), Span::hours(1)),
+        "How often that folder is looked at. Files are looked at rather than watched: that is right on every kind of mount.";
+    STORE = "store.path", "POOLKEEPER_STORE", "poolkeeper.db", Kind::Path,
+        "Where pools are remembered: a file on a local disk. `memory` forgets everything at the end, and is for trying out.";
+    SHARED = "store.shared", "POOLKEEPER_STORE_SHARED", "false", Kind::Word(&["false", "true"]),
+        "Whether other processes may have that file open too, and stand by: then the lease alone says who changes anything.";
+    LEASE = "lease.ttl", "POOLKEEPER_LEASE_TTL", "90s", between(Span::seconds(5), Span::hours(1)),
+        "After a crash nobody changes anything for so long, at most. A turn that takes longer sends nothing more.";
+    AT_ONCE = "turns.atOnce", "POOLKEEPER_TURNS_AT_ONCE", "16", Kind::Number(1, 1_000),
+        "Turns of different pools that are made beside each other.";
+    STOP = "stop.within", "POOLKEEPER_STOP_WITHIN", "8s", between(Span::seconds(1), Span::seconds(9)),
+        "When told to stop, turns that run may end within this time; what is cut off then is settled at the next start.";
+    LEVEL = "log.level", "POOLKEEPER_LOG", "info", Kind::Word(&["error", "warn", "info", "debug", "trace"]),
+        "How much is logged.";
+    FORMAT = "log.format", "POOLKEEPER_LOG_FORMAT", "auto", Kind::Word(&["auto", "text", "json"]),
+        "How it is logged; auto is text on a terminal and JSON everywhere else.";
+    CLOUD = "azure.cloud", "POOLKEEPER_AZURE_CLOUD", "", Kind::Word(&["public", "usGovernment", "china"]),
+        "The cloud. Where not set: AZURE_ENVIRONMENT, else public.";
+    ARM = "azure.resourceManager", "POOLKEEPER_AZURE_RESOURCE_MANAGER", "", Kind::Text,
+        "Where the resource manager is, where not where the cloud has it: a region's own address, or an emulator's.";
+    AUTHORITY = "azure.authority", "POOLKEEPER_AZURE_AUTHORITY", "", Kind::Text,
+        "Where tokens are had.";
+    AUDIENCE = "azure.audience", "POOLKEEPER_AZURE_AUDIENCE", "", Kind::Text,
+        "For whom tokens are made out.";
+    AUTH = "azure.auth", "POOLKEEPER_AZURE_AUTH", "", Kind::Word(WAYS),
+        "How we say who we are. Where not set, each way is tried in this order. A secret is read from AZURE_CLIENT_SECRET alone.";
+    TENANT = "azure.tenant", "POOLKEEPER_AZURE_TENANT", "", Kind::Text,
+        "The tenant that gives the token. Where not set: AZURE_TENANT_ID.";
+    CLIENT = "azure.clientId", "POOLKEEPER_AZURE_CLIENT_ID", "", Kind::Text,
+        "The application, or the managed identity. Where not set: AZURE_CLIENT_ID.";
+    IDENTITY = "azure.identity", "POOLKEEPER_AZURE_IDENTITY", "", Kind::Text,
+        "A managed identity, by its resource id.";
+    CA = "azure.caFile", "POOLKEEPER_AZURE_CA_FILE", "", Kind::Path,
+        "Certificates to trust beside those of the system, in PEM. Where not set: SSL_CERT_FILE.";
+    TIMEOUT = "azure.timeout", "POOLKEEPER_AZURE_TIMEOUT", "30s", between(Span::seconds(1), Span::minutes(10)),
+        "So long an answer may take.";
+}
+
+impl Key {
+    pub fn named(name: &str) -> Option<&'static Key> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// What is wrong with this value, and what would be right.
+    pub fn check(&self, text: &str) -> Result<(), Wrong> {
+        let wrong = |say: String| Err(Wrong { say, allowed: &[] });
+        match self.kind {
+            Kind::Text | Kind::Path if text.trim().is_empty() => {
+                wrong("it may not be empty; leave it out instead".to_owned())
+            }
+            Kind::Text | Kind::Path => Ok(()),
+            Kind::Number(least, most) => match text.parse::<u32>() {
+                Ok(number) if (least..=most).contains(&number) => Ok(()),
+                _ => wrong(format!("must be a whole number from {least} to {most}")),
+            },
+            Kind::Duration(least, most) => match Span::parse(text) {
+                Ok(span) if (least..=most).contains(&span) => Ok(()),
+                Ok(_) => wrong(format!("must be from {least} to {most}")),
+                Err(_) => wrong(format!(
+                    "must be a duration such as 90s or 1h30m, from {least} to {most}"
+                )),
+            },
+            Kind::Word(words) if words.contains(&text) => Ok(()),
+            Kind::Word(words) => {
+                Err(Wrong { say: "there is no such value".to_owned(), allowed: words })
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    pub say: String,
+    pub allowed: &'static [&'static str],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        for (n, key) in KEYS.iter().enumerate() {
+            assert!(key.default.is_empty() || key.check(key.default).is_ok(), "{key:?}");
+            assert!(key.variable.starts_with(PREFIX) && key.variable != FILE, "{key:?}");
+            assert!(!OF_CLUSTERS.iter().any(|theirs| key.variable.starts_with(theirs)), "{key:?}");
+            assert!(key.about.ends_with('.'), "{key:?}");
+            let others = &KEYS[n + 1..];
+            let same = |other: &&Key| other.name == key.name || other.variable == key.variable;
+            assert!(!others.iter().any(|other| same(&other)), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_refused() {
+        for (key, bad) in [
+            (AT_ONCE, "0"),
+            (AT_ONCE, "many"),
+            (STOP, "10s"),
+            (STOP, "8"),
+            (LEVEL, "loud"),
+            (POOLS, " "),
+            (LEASE, "1s"),
+        ] {
+            assert!(key.check(bad).is_err(), "{} {bad}", key.name);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! From a file, the environment and flags to values, each with where it came from; all faults at once.
+
+use std::fmt;
+
+use super::keys::{FILE, KEYS, Key, OF_CLUSTERS, PREFIX};
+use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
+use crate::api::v1::node::{self, Entry, Kind, Node, Place};
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum From {
+    Default,
+    File(String),
+    Variable(&'static str),
+    Flag(String),
+}
+
+impl fmt::Display for From {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            From::Default => f.write_str("default"),
+            From::File(place) => f.write_str(place),
+            From::Variable(name) => f.write_str(name),
+            From::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// What is wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// A variable or flag; `None`: the file, where the diagnostic says.
+    pub from: Option<String>,
+    pub found: Diagnostic,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(from) = &self.from else { return self.found.fmt(f) };
+        // Whoever wrote no file has no line in it.
+        let plain = self.found.to_string();
+        let place = format!("{}:{}: ", self.found.line, self.found.column);
+        write!(f, "{from}: {}", plain.strip_prefix(&place).unwrap_or(&plain))
+    }
+}
+
+/// Values by key, in the order of the table. Weaker sources are taken in first.
+#[derive(Debug, Clone)]
+pub(super) struct Taken {
+    pub values: Vec<(&'static Key, Option<(String, From)>)>,
+    pub faults: Vec<Fault>,
+}
+
+impl Taken {
+    pub fn defaults() -> Self {
+        let value = |key: &'static Key| {
+            let default = Some(key.default).filter(|text| !text.is_empty());
+            (key, default.map(|text| (text.to_owned(), From::Default)))
+        };
+        Self { values: KEYS.iter().map(value).collect(), faults: Vec::new() }
+    }
+
+    fn set(&mut self, key: &Key, text: &str, from: From) {
+        if let Some((_, value)) = self.values.iter_mut().find(|(known, _)| known.name == key.name) {
+            *value = Some((text.to_owned(), from));
+        }
+    }
+
+    pub fn file(&mut self, bytes: &[u8], file: &str) {
+        let mut found = Vec::new();
+        match node::text(bytes) {
+            Ok(text) => self.text(text, file, &mut found),
+            Err(fault) => found.push(*fault),
+        }
+        found.sort_by_key(|fault| (fault.line, fault.column));
+        self.faults.extend(found.into_iter().map(|found| Fault {
+            from: None,
+            found: Diagnostic { file: Some(file.to_owned()), ..found },
+        }));
+    }
+
+    fn text(&mut self, text: &str, file: &str, out: &mut Vec<Diagnostic>) {
+        let read = node::read(text);
+        out.extend(read.diagnostics);
+        let mut roots =
+            read.roots.iter().map(|root| &root.node).filter(|node| node.kind != Kind::Null);
+        let Some(root) = roots.next() else { return };
+        if let Some(second) = roots.next() {
+            let say = "settings are one document";
+            out.push(Diagnostic::new(second.at, "", Code::WrongType, say));
+        }
+        self.section(root, "", file, out);
+    }
+
+    fn section(&mut self, node: &Node, path: &str, file: &str, out: &mut Vec<Diagnostic>) {
+        match &node.kind {
+            // A section of which every key is commented out.
+            Kind::Null | Kind::Broken => {}
+            Kind::Map(entries) => {
+                for entry in entries {
+                    self.entry(entry, path, file, out);
+                }
+            }
+            _ => {
+                let say = format!("this is {}, where a map of keys is needed", node.what());
+                out.push(Diagnostic::new(node.at, path, Code::WrongType, say));
+            }
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry, path: &str, file: &str, out: &mut Vec<Diagnostic>) {
+        let name = match path.is_empty() {
+            true => entry.key.to_string(),
+            false => format!("{path}.{}", entry.key),
+        };
+        let inner = format!("{name}.");
+        if let Some(key) = Key::named(&name) {
+            self.value(key, &entry.value, file, out);
+        } else if KEYS.iter().any(|key| key.name.starts_with(&inner)) {
+            self.section(&entry.value, &name, file, out);
+        } else {
+            let say = format!("there is no key {}", quote(&entry.key));
+            let fault = Diagnostic::new(entry.at, quote(&name), Code::UnknownKey, say);
+            out.push(fault.allowed(&beside(path), &entry.key));
+        }
+    }
+
+    fn value(&mut self, key: &Key, node: &Node, file: &str, out: &mut Vec<Diagnostic>) {
+        let text = match &node.kind {
+            Kind::Text(text) => text.text.to_string(),
+            Kind::Number(text) => text.to_string(),
+            Kind::Bool(flag) => flag.to_string(),
+            Kind::Broken => return,
+            Kind::Null | Kind::List(_) | Kind::Map(_) => {
+                let say = format!("this is {}, where one value is needed", node.what());
+                let fault = Diagnostic::new(node.at, key.name, Code::WrongType, say);
+                out.push(fault.help("leave the key out for its default"));
+                return;
+            }
+        };
+        match wrong(key, &text, node.at) {
+            Some(fault) => out.push(fault),
+            None => {
+                let Place { line, column } = node.at;
+                self.set(key, &text, From::File(format!("{file}:{line}:{column}")));
+            }
+        }
+    }
+
+    /// Every variable whose name begins like ours.
+    pub fn variables(&mut self, all: impl Iterator<Item = (String, String)>) {
+        let mut ours: Vec<(String, String)> =
+            all.filter(|(name, _)| name.starts_with(PREFIX) && name != FILE).collect();
+        ours.sort();
+        for (name, text) in ours {
+            if let Some(key) = KEYS.iter().find(|key| key.variable == name) {
+                match wrong(key, &text, Place::START) {
+                    Some(found) => self.faults.push(Fault { from: Some(name), found }),
+                    None => self.set(key, &text, From::Variable(key.variable)),
+                }
+            } else if !OF_CLUSTERS.iter().any(|theirs| name.starts_with(theirs)) {
+                let known: Vec<&'static str> = KEYS.iter().map(|key| key.variable).collect();
+                let found = Diagnostic::new(
+                    Place::START,
+                    "",
+                    Code::UnknownKey,
+                    "there is no such variable",
+                );
+                let found = found.allowed(&known, &name);
+                self.faults.push(Fault { from: Some(name), found });
+            }
+        }
+    }
+
+    /// A flag of ours, or `--set key=value`.
+    pub fn flag(&mut self, flag: &str, name: &str, text: &str) {
+        let from = format!("--{flag}");
+        let Some(key) = Key::named(name) else {
+            let known: Vec<&'static str> = KEYS.iter().map(|key| key.name).collect();
+            let say = format!("there is no key {}", quote(name));
+            let found =
+                Diagnostic::new(Place::START, "", Code::UnknownKey, say).allowed(&known, name);
+            self.faults.push(Fault { from: Some(from), found });
+            return;
+        };
+        match wrong(key, text, Place::START) {
+            Some(found) => self.faults.push(Fault { from: Some(from), found }),
+            None => self.set(key, text, From::Flag(from)),
+        }
+    }
+}
+
+/// The keys and sections that may stand under this path.
+fn beside(path: &str) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for key in KEYS {
+        let rest = match path.is_empty() {
+            true => Some(key.name),
+            false => key.name.strip_prefix(path).and_then(|rest| rest.strip_prefix('.')),
+        };
+        let first = rest.and_then(|rest| rest.split('.').next());
+        names.extend(first.filter(|first| !names.contains(first)));
+    }
+    names
+}
+
+fn wrong(key: &Key, text: &str, at: Place) -> Option<Diagnostic> {
+    let wrong = key.check(text).err()?;
+    let say = format!("{}: {}", quote(text), wrong.say);
+    let found = Diagnostic::new(at, key.name, Code::BadValue, say);
+    Some(found.allowed(wrong.allowed, text))
+}

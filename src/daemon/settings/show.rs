@@ -1,0 +1,45 @@
+//! The settings in force, as a settings file that says where each value came from.
+
+use std::fmt::Write;
+
+use super::Effective;
+
+/// Where the remark on a line begins, if the line is not longer.
+const REMARKS_AT: usize = 40;
+
+impl Effective {
+    /// Read again it gives the same settings.
+    pub fn to_yaml(&self) -> String {
+        let (mut text, mut open) = (String::new(), "");
+        for (key, value) in self.values() {
+            let (section, name) = key.name.split_once('.').unwrap_or(("", key.name));
+            if section != open && !section.is_empty() {
+                let _ = writeln!(text, "{section}:");
+            }
+            open = section;
+            let indent = if section.is_empty() { "" } else { "  " };
+            let (line, from) = match value {
+                Some((value, from)) => {
+                    (format!("{indent}{name}: {}", scalar(value)), from.to_string())
+                }
+                None => (format!("{indent}# {name}:"), "not set".to_owned()),
+            };
+            let _ = writeln!(text, "{line:<REMARKS_AT$} # {from}");
+        }
+        for name in self.secrets() {
+            let _ = writeln!(text, "# {name} is set, and not shown");
+        }
+        text
+    }
+}
+
+/// Quoted where YAML would take it for something else.
+fn scalar(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./%".contains(c);
+    let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '.');
+    let taken = ["null", "true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    match starts && !taken && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "''")),
+    }
+}

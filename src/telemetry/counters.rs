@@ -1,0 +1,127 @@
+//! What only counting tells: turns and how long they took, laws that would have been broken, changes of pool files.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::families::{LAWS, RELOADS, TURN_TIME, TURNS};
+use super::page::Page;
+use crate::model::time::Span;
+
+/// Bounds of the buckets of turn times, in seconds.
+// A quiet turn is one listing, tenths of a second; a busy one waits for answers, and for its place, up to a minute.
+pub const TURN_SECONDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    Done,
+    /// A law forbade what was planned.
+    Frozen,
+    /// Nothing was seen, or could be remembered.
+    Failed,
+    /// A fault of ours, caught before it reached other pools.
+    Panicked,
+}
+
+impl Outcome {
+    pub const ALL: [Outcome; 4] =
+        [Outcome::Done, Outcome::Frozen, Outcome::Failed, Outcome::Panicked];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Done => "done",
+            Outcome::Frozen => "frozen",
+            Outcome::Failed => "failed",
+            Outcome::Panicked => "panicked",
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Counters(Mutex<Sums>);
+
+#[derive(Debug, Default)]
+struct Sums {
+    turns: [u64; Outcome::ALL.len()],
+    /// One more bucket than bounds, for what lies beyond.
+    times: [u64; TURN_SECONDS.len() + 1],
+    seconds: f64,
+    laws: BTreeMap<u8, u64>,
+    reloads: u64,
+}
+
+impl Counters {
+    fn sums(&self) -> MutexGuard<'_, Sums> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn turn(&self, outcome: Outcome, took: Span) {
+        let seconds = took.millis() as f64 / 1_000.0;
+        let bucket = TURN_SECONDS.iter().position(|bound| seconds <= *bound);
+        let mut sums = self.sums();
+        sums.turns[outcome as usize] += 1;
+        sums.times[bucket.unwrap_or(TURN_SECONDS.len())] += 1;
+        sums.seconds += seconds;
+    }
+
+    /// 0 where the planner contradicted itself.
+    pub fn law(&self, law: u8) {
+        *self.sums().laws.entry(law).or_default() += 1;
+    }
+
+    pub fn reloaded(&self) {
+        self.sums().reloads += 1;
+    }
+
+    pub fn turns(&self, outcome: Outcome) -> u64 {
+        self.sums().turns[outcome as usize]
+    }
+
+    pub fn laws(&self) -> u64 {
+        self.sums().laws.values().sum()
+    }
+
+    pub fn write(&self, page: &mut Page) {
+        let sums = self.sums();
+        page.family(&RELOADS, [([""; 0], sums.reloads as f64)]);
+        let each =
+            Outcome::ALL.map(|outcome| ([outcome.name()], sums.turns[outcome as usize] as f64));
+        page.family(&TURNS, each);
+        page.histogram(&TURN_TIME, &TURN_SECONDS, &sums.times, sums.seconds);
+        // Those that never happened are there too, so that whoever alarms on them sees the first.
+        let laws = (0..=12_u8).map(|law| {
+            let count = sums.laws.get(&law).copied().unwrap_or(0);
+            (law.to_string(), count as f64)
+        });
+        let laws: Vec<(String, f64)> = laws.collect();
+        page.family(&LAWS, laws.iter().map(|(law, count)| ([law.as_str()], *count)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_fall_into_the_bucket_that_holds_them() {
+        let counters = Counters::default();
+        counters.turn(Outcome::Done, Span::from_millis(100));
+        counters.turn(Outcome::Failed, Span::from_millis(101));
+        counters.turn(Outcome::Done, Span::minutes(10));
+        counters.law(2);
+        let mut page = Page::default();
+        counters.write(&mut page);
+        let text = page.finish();
+        for line in [
+            "poolkeeper_turns_total{outcome=\"done\"} 2",
+            "poolkeeper_turn_seconds_bucket{le=\"0.1\"} 1",
+            "poolkeeper_turn_seconds_bucket{le=\"0.25\"} 2",
+            "poolkeeper_turn_seconds_bucket{le=\"60\"} 2",
+            "poolkeeper_turn_seconds_bucket{le=\"+Inf\"} 3",
+            "poolkeeper_law_violations_total{law=\"2\"} 1",
+            "poolkeeper_law_violations_total{law=\"12\"} 0",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! How log lines are written: text for people at a terminal, one JSON object a line for everything else.
+//!
+//! An event carries the ids of what it is about as fields: pool, rollout, machine, entry. It is logged once, by whoever
+//! handles it. Secrets are types that print nothing, so none can be among the fields.
+
+use std::io;
+
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+/// How much is told, of ourselves. Other people's libraries are heard from `warn` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl Detail {
+    pub const ALL: [Detail; 5] =
+        [Detail::Error, Detail::Warn, Detail::Info, Detail::Debug, Detail::Trace];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Detail::Error => "error",
+            Detail::Warn => "warn",
+            Detail::Info => "info",
+            Detail::Debug => "debug",
+            Detail::Trace => "trace",
+        }
+    }
+
+    const fn level(self) -> Level {
+        match self {
+            Detail::Error => Level::ERROR,
+            Detail::Warn => Level::WARN,
+            Detail::Info => Level::INFO,
+            Detail::Debug => Level::DEBUG,
+            Detail::Trace => Level::TRACE,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Log {
+    pub format: Format,
+    pub detail: Detail,
+}
+
+impl Log {
+    /// Whoever writes so, to there.
+    pub fn subscriber<W>(self, to: W) -> Box<dyn Subscriber + Send + Sync>
+    where
+        W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    {
+        let level = LevelFilter::from_level(self.detail.level());
+        let others = level.min(LevelFilter::WARN);
+        let told = Targets::new().with_default(others).with_target("poolkeeper", level);
+        let lines = tracing_subscriber::fmt::layer().with_writer(to);
+        let registry = tracing_subscriber::registry();
+        match self.format {
+            Format::Text => {
+                let lines = lines.with_ansi(false).with_target(false);
+                Box::new(registry.with(lines.with_filter(told)))
+            }
+            Format::Json => {
+                let lines = lines.json().flatten_event(true).with_span_list(false);
+                Box::new(registry.with(lines.with_filter(told)))
+            }
+        }
+    }
+
+    /// For the rest of this process, on standard error; panics too. False: somebody else was set up before.
+    pub fn begin(self) -> bool {
+        let set = tracing::subscriber::set_global_default(self.subscriber(io::stderr)).is_ok();
+        if set {
+            std::panic::set_hook(Box::new(|panic| {
+                let place = panic.location().map(ToString::to_string).unwrap_or_default();
+                let payload = panic.payload();
+                let text = payload.downcast_ref::<String>().map(String::as_str);
+                let say = text.or_else(|| payload.downcast_ref::<&str>().copied());
+                let say = say.unwrap_or("without a word");
+                tracing::error!(place, "a fault of ours: {say}");
+            }));
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(log: Log) -> String {
+        let kept = Kept::default();
+        let to = kept.clone();
+        let subscriber = log.subscriber(move || to.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            let span = tracing::info_span!("turn", pool = "web");
+            span.in_scope(|| {
+                tracing::info!(entry = "1-2-3", "sent");
+                tracing::debug!("not told");
+                tracing::info!(target: "others", "not told");
+                tracing::warn!(target: "others", "told");
+            });
+        });
+        let bytes = kept.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn lines_carry_their_ids_in_both_formats() {
+        let text = logged(Log { format: Format::Text, detail: Detail::Info });
+        assert!(text.contains("INFO turn{pool=\"web\"}: sent entry=\"1-2-3\""), "{text}");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        let json = logged(Log { format: Format::Json, detail: Detail::Info });
+        let first = json.lines().next().unwrap();
+        for part in [
+            "\"level\":\"INFO\"",
+            "\"message\":\"sent\"",
+            "\"entry\":\"1-2-3\"",
+            "\"pool\":\"web\"",
+        ] {
+            assert!(first.contains(part), "{part}: {json}");
+        }
+        assert_eq!(json.lines().count(), 2, "{json}");
+    }
+
+    #[test]
+    fn less_detail_quiets_others_too() {
+        let text = logged(Log { format: Format::Text, detail: Detail::Error });
+        assert_eq!(text, "");
+    }
+}

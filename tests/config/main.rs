@@ -1,0 +1,43 @@
+//! What operators deploy: each file is read as they would have it read.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
+mod deploy;
+mod pools;
+mod settings;
+
+#[expect(dead_code, reason = "support is shared, and not all of it is needed here")]
+#[path = "../support/program.rs"]
+mod run;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn place(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(path)
+}
+
+/// A file under `config/`.
+fn text(path: &str) -> String {
+    let path = place(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Each has a test here; a new one needs its own.
+#[test]
+fn every_file_is_read_by_a_test() {
+    let known = ["alerts.yaml", "azure", "container", "poolkeeper.yaml", "pools", "systemd"];
+    let mut found: Vec<String> = fs::read_dir(place(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    found.sort();
+    let strange: Vec<&String> =
+        found.iter().filter(|name| !known.contains(&name.as_str())).collect();
+    assert!(strange.is_empty(), "no test reads {strange:?}");
+}

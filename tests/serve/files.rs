@@ -1,0 +1,63 @@
+//! The folder of pool files while the daemon runs.
+
+use poolkeeper::daemon::board::Standing;
+use poolkeeper::model::time::Span;
+
+use super::kit::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_come_change_spoil_and_go() {
+    let house = House::new("files", &[("web", 3), ("api", 2)]).await;
+    house.write("web.yaml", &pool("web", 3, "1.0.0"));
+    let daemon = house.begin().await;
+    daemon.until("one pool is looked after", |d| d.looked_at("web").is_some()).await;
+    house.write("api.yaml", &pool("api", 2, "1.0.0"));
+    daemon.until("a new one too", |d| d.looked_at("api").is_some()).await;
+
+    house.write("web.yaml", &pool("web", 4, "1.0.0"));
+    daemon.until("it grows", |_| house.seen("web")["capacity"] == 4).await;
+
+    house.write("web.yaml", &pool("web", 9, "1.0.0").replace("count", "cuont"));
+    house.write("third.yaml", &pool("third", 9, "1.0.0").replace("kind: Pool", "kind: Pond"));
+    house.write("twin.yaml", &pool("twin", 1, "1.0.0").replace("Sets/twin", "Sets/web"));
+    daemon.reload.notify_one();
+    daemon.until("three are refused", |d| d.doors.board.house().faults.len() >= 3).await;
+    let faults: Vec<String> =
+        daemon.doors.board.house().faults.iter().map(ToString::to_string).collect();
+    let told = |part: &str| faults.iter().any(|fault| fault.contains(part));
+    assert!(told("web.yaml:5:25: replicas.cuont") && told("did you mean count?"), "{faults:?}");
+    assert!(told("another pool has this scale set"), "{faults:?}");
+    let before = daemon.looked_at("web");
+    daemon.until("others go on, and so does it", |d| d.looked_at("web") > before).await;
+    let names: Vec<String> =
+        daemon.doors.board.pools().iter().map(|p| p.policy.name.to_string()).collect();
+    assert_eq!(names, ["api", "web"], "a pool never seen good is not begun");
+    assert_eq!(daemon.pool("web").unwrap().policy.count, 4);
+    daemon.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_whose_file_goes_is_let_alone() {
+    let house = House::new("released", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 3, "2.0.0"));
+    let daemon = house.begin().await;
+    daemon
+        .until("something is under way", |d| {
+            house.seen("web")["instances"].as_array().unwrap().len() > 3
+                && d.pool("web").unwrap().open > 0
+        })
+        .await;
+    house.remove("web.yaml");
+    daemon
+        .until("it is released", |d| {
+            d.pool("web").is_none_or(|seen| seen.standing == Standing::Released && !seen.running)
+        })
+        .await;
+    let writes = house.writes();
+    daemon.until("what was begun has ended", |d| d.pool("web").is_none()).await;
+    pass(&house.clock, Span::minutes(6)).await;
+    assert_eq!(house.writes(), writes, "nothing is asked for any more");
+    house.write("web.yaml", &pool("web", 3, "2.0.0"));
+    daemon.until("taken back it goes on", |_| house.is_on("web", 3, "2.0.0")).await;
+    daemon.end().await;
+}

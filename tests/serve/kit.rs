@@ -1,0 +1,256 @@
+//! A daemon and its emulator in one process.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use poolkeeper::ambient::{Clock, Sleep, SystemClock};
+use poolkeeper::daemon::board::PoolSeen;
+use poolkeeper::daemon::run::{Daemon, Doors, Ended, Plan, Stop, Ticks};
+use poolkeeper::daemon::settings::Sources;
+use poolkeeper::daemon::{Access, Manager};
+use poolkeeper::emulator::{Emulator, Listening, Seed};
+use poolkeeper::memory::MemoryStore;
+use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::time::{Span, Time};
+use poolkeeper::reconcile::Decisions;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+pub const SECRET: &str = "swordfish-in-the-secret";
+const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
+
+/// A minute in a third of a second: a rollout of minutes ends within seconds, and a read stays fresh over a slow answer.
+const SPEED: i64 = 200;
+
+/// Nothing here takes this long but what never ends.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub fn set(name: &str) -> String {
+    format!(
+        "{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/{name}"
+    )
+}
+
+pub fn image(version: &str) -> String {
+    format!(
+        "{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.Compute/galleries/house/images/base/versions/{version}"
+    )
+}
+
+/// A pool that wants this many machines on this version.
+pub fn pool(name: &str, count: u32, version: &str) -> String {
+    format!(
+        "apiVersion: poolkeeper/v1\nkind: Pool\nname: {name}\nscaleSet: {}\nreplicas: {{owner: pool, count: {count}}}\n\
+         model: {{image: {}}}\nrollout: {{maxSurge: 1, minReady: 10s, ramp: off, coalesce: 1s}}\nadopt: roll\n",
+        set(name),
+        image(version)
+    )
+}
+
+/// Time that passes quicker.
+#[derive(Debug, Clone, Copy)]
+pub struct Quick {
+    began: Time,
+}
+
+impl Clock for Quick {
+    fn now(&self) -> Time {
+        self.began.plus(SystemClock.now().since(self.began).times(SPEED))
+    }
+}
+
+impl Sleep for Quick {
+    async fn sleep_until(&self, at: Time) {
+        let ms = at.since(self.now()).millis() / SPEED;
+        // Timers have a grain of a millisecond, and one that is early is asked again at once.
+        let wait = if at > self.now() { ms.unsigned_abs() + 1 } else { 0 };
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+    }
+}
+
+impl Ticks for Quick {
+    type Mark = ();
+
+    fn mark(&self) {}
+
+    fn keep_up(&self, (): ()) {}
+}
+
+pub struct House {
+    pub emulator: Emulator,
+    pub clock: Quick,
+    pub store: Arc<MemoryStore>,
+    pub folder: PathBuf,
+    base: String,
+    tenant: String,
+}
+
+impl House {
+    /// Sets of this many machines on version 1.0.0.
+    pub async fn new(test: &str, sets: &[(&str, u32)]) -> Self {
+        let clock = Quick { began: SystemClock.now() };
+        let sets: Vec<Value> = sets
+            .iter()
+            .map(|(name, count)| json!({"name": name, "capacity": count, "image": image("1.0.0")}))
+            .collect();
+        let seed = json!({
+            "scaleSets": sets, "strictTokens": true,
+            "identities": [{"clientId": "app", "secret": SECRET}],
+        });
+        let seed: Seed = serde_json::from_value(seed).unwrap();
+        let emulator = Emulator::new(&seed, 1.0, Arc::new(clock)).unwrap();
+        let there = Listening::at("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+        let base = format!("http://{}", there.address());
+        tokio::spawn(there.serve(emulator.clone()));
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("serve").join(test);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let store = Arc::new(MemoryStore::new());
+        Self { emulator, clock, store, folder, base, tenant: seed.tenant }
+    }
+
+    pub fn write(&self, file: &str, text: &str) {
+        // As an editor does it: whole, or not at all.
+        let aside = self.folder.join(".aside");
+        fs::write(&aside, text).unwrap();
+        fs::rename(&aside, self.folder.join(file)).unwrap();
+    }
+
+    pub fn remove(&self, file: &str) {
+        fs::remove_file(self.folder.join(file)).unwrap();
+    }
+
+    pub async fn begin(&self) -> Running {
+        self.begin_as("first", Decisions::PRODUCTION, &[]).await
+    }
+
+    pub async fn begin_as(&self, holder: &str, decide: Decisions, set: &[(&str, &str)]) -> Running {
+        let daemon = self.open(holder, decide, set).await;
+        let (doors, stop, reload) = (daemon.doors(), daemon.stop(), daemon.reload());
+        let ended = tokio::spawn(async move { daemon.run().await.unwrap() });
+        Running { doors, stop, reload, ended }
+    }
+
+    /// Put together, and not begun.
+    pub async fn open(
+        &self,
+        holder: &str,
+        decide: Decisions,
+        set: &[(&str, &str)],
+    ) -> Daemon<MemoryStore, Quick> {
+        let mut flags = vec![
+            ("set", "azure.auth".to_owned(), "client-secret".to_owned()),
+            ("pools", "pools".to_owned(), self.folder.display().to_string()),
+            ("set", "lease.ttl".to_owned(), "10m".to_owned()),
+        ];
+        flags
+            .extend(set.iter().map(|(key, value)| ("set", (*key).to_owned(), (*value).to_owned())));
+        let settings = Sources { flags, ..Sources::default() }.settle().unwrap().settings();
+        let all = self.environment();
+        let env = |name: &str| {
+            all.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+        };
+        let access = Access::settle(&settings.choice, env).unwrap();
+        let plan = Plan {
+            settings,
+            access,
+            store: Arc::clone(&self.store),
+            clock: self.clock,
+            manager: Manager::default(),
+            holder: holder.to_owned(),
+            decide,
+        };
+        Daemon::open(plan).await.unwrap()
+    }
+
+    /// What a process is told by its environment, all of it.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AZURE_RESOURCE_MANAGER_URL", self.base.clone()),
+            ("AZURE_AUTHORITY_HOST", self.base.clone()),
+            ("AZURE_TENANT_ID", self.tenant.clone()),
+            ("AZURE_CLIENT_ID", "app".to_owned()),
+            ("AZURE_CLIENT_SECRET", SECRET.to_owned()),
+        ]
+    }
+
+    /// What the emulator says of a set.
+    pub fn seen(&self, name: &str) -> Value {
+        let state = self.emulator.state();
+        let sets = state["scaleSets"].as_array().unwrap();
+        let id = set(name).to_ascii_lowercase();
+        sets.iter()
+            .find(|set| set["id"].as_str().unwrap().to_ascii_lowercase() == id)
+            .unwrap()
+            .clone()
+    }
+
+    /// All of it runs on this version, and serves.
+    pub fn is_on(&self, name: &str, count: usize, version: &str) -> bool {
+        let seen = self.seen(name);
+        let all = seen["instances"].as_array().unwrap();
+        let on = |vm: &&Value| {
+            vm["ready"] == true && vm["image"].to_string().contains(&format!("versions/{version}"))
+        };
+        all.len() == count && all.iter().filter(on).count() == count
+    }
+
+    /// Calls that change something.
+    pub fn writes(&self) -> u64 {
+        let state = self.emulator.state();
+        let requests = state["requests"].as_object().unwrap();
+        let writes =
+            requests.iter().filter(|(what, _)| !what.starts_with("GET") && !what.contains("oken"));
+        writes.map(|(_, count)| count.as_u64().unwrap()).sum()
+    }
+}
+
+pub struct Running {
+    pub doors: Doors<MemoryStore, Quick>,
+    pub stop: Stop,
+    pub reload: Arc<Notify>,
+    pub ended: JoinHandle<Ended>,
+}
+
+impl Running {
+    pub fn pool(&self, name: &str) -> Option<Arc<PoolSeen>> {
+        self.doors.board.pool(&PoolName::new(name))
+    }
+
+    /// Until it is so, looked at after each change on the board.
+    pub async fn until(&self, what: &str, is: impl Fn(&Running) -> bool) {
+        let mut changes = self.doors.board.subscribe();
+        let so = async {
+            while !is(self) {
+                let soon = tokio::time::timeout(Duration::from_millis(50), changes.changed());
+                let _either = soon.await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, so).await.is_err() {
+            let pools = self.doors.board.pools();
+            let say: Vec<String> = pools
+                .iter()
+                .map(|seen| format!("{}: {}", seen.policy.name, seen.sentence()))
+                .collect();
+            panic!("not so: {what}; {say:?} {:?}", self.doors.board.house());
+        }
+    }
+
+    /// Turns of a pool that ended well, as far as this can be told.
+    pub fn looked_at(&self, name: &str) -> Option<Time> {
+        Some(self.pool(name)?.report.as_ref()?.at)
+    }
+
+    pub async fn end(self) -> Ended {
+        self.stop.stop();
+        tokio::time::timeout(Duration::from_secs(10), self.ended).await.unwrap().unwrap()
+    }
+}
+
+/// A while in which nothing may happen.
+pub async fn pass(clock: &Quick, span: Span) {
+    clock.sleep_until(clock.now().plus(span)).await;
+}

@@ -1,0 +1,22 @@
+//! The daemon as it runs: over HTTP against the emulator, on a clock that is quicker than ours.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets what cannot be stops"
+)]
+
+mod ends;
+mod files;
+mod kit;
+mod program;
+mod rollouts;
+mod settings;
+
+#[path = "../support/golden.rs"]
+mod golden_files;
+
+#[expect(dead_code, reason = "support is shared, and not all of it is needed here")]
+#[path = "../support/program.rs"]
+mod run;

@@ -1,0 +1,149 @@
+//! The program itself: what it says when it cannot begin, and that it ends when it is told to.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use super::kit::*;
+use super::run::*;
+
+fn told(args: &[&str]) -> Ended {
+    finish(command(&[&["serve"], args].concat()), b"")
+}
+
+#[test]
+fn what_keeps_it_from_beginning_is_told_with_the_next_step() {
+    let no_folder = told(&["--pools", "no/such/folder"]);
+    assert_eq!(no_folder.code, Some(1), "{no_folder:?}");
+    assert!(
+        no_folder.err.contains("no/such/folder") && no_folder.err.contains("--pools"),
+        "{no_folder:?}"
+    );
+    let bad = written("serve", "bad.yaml", b"pools: config/pools\nlog: {level: loud}\nturn: {}\n");
+    let refused = told(&["--settings", &bad]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.err.contains("bad.yaml:2:14: log.level")
+            && refused.err.contains("did you mean turns?"),
+        "{refused:?}"
+    );
+    let missing = told(&["--settings", "nowhere.yaml"]);
+    assert!(missing.code == Some(1) && missing.err.contains("nowhere.yaml"), "{missing:?}");
+    let json = told(&["--set", "reload=never", "-o", "json"]);
+    assert_eq!((json.code, json.json()["code"].as_str()), (Some(2), Some("badValue")));
+    let nowhere = told(&["--pools", "config/pools", "--store", "no/such/folder/file.db"]);
+    assert!(nowhere.code == Some(1) && nowhere.err.contains("no/such/folder"), "{nowhere:?}");
+    let nobody = told(&["--store", "memory", "--pools", "config/pools", "--auth", "client-secret"]);
+    assert_eq!(nobody.code, Some(6), "{nobody:?}");
+    assert!(nobody.err.contains("client secret: AZURE_CLIENT_SECRET is not set"), "{nobody:?}");
+}
+
+#[test]
+fn settings_are_printed_in_both_ways() {
+    let shown = told(&["--print-settings", "--set", "turns.atOnce=3"]);
+    assert_eq!(shown.code, Some(0));
+    assert!(shown.out.contains("  atOnce: 3") && shown.out.contains("# --set"), "{shown:?}");
+    let document = told(&["--print-settings", "-o", "json"]).json();
+    assert_eq!(
+        (&document["kind"], &document["settings"][0]["key"]),
+        (&"Settings".into(), &"pools".into())
+    );
+}
+
+/// The program as a service manager starts it, and what it logged so far.
+struct Program {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+    log: String,
+}
+
+impl Program {
+    fn start(house: &House, args: &[&str]) -> Self {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_poolkeeper"));
+        program.env_clear().envs(house.environment());
+        program.args(["serve", "--auth", "client-secret", "--pools"]).arg(&house.folder).args(args);
+        let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { child, lines, log: String::new() }
+    }
+
+    /// Reads its log until it says this.
+    fn until(&mut self, said: &str) {
+        let said = format!("\"message\":\"{said}\"");
+        for line in self.lines.by_ref() {
+            let line = line.unwrap();
+            self.log.push_str(&line);
+            self.log.push('\n');
+            if line.contains(&said) {
+                return;
+            }
+        }
+        panic!("{said} is never said: {}", self.log);
+    }
+
+    fn signal(&self, name: &str) {
+        let sent =
+            Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        for line in self.lines {
+            self.log.push_str(&line.unwrap());
+            self.log.push('\n');
+        }
+        (self.child.wait().unwrap().code(), self.log)
+    }
+}
+
+/// The whole program against the emulator: its log has no secret in it, and SIGTERM ends it in order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_serves_until_it_is_told_to_stop_and_keeps_its_secrets() {
+    let house = House::new("program", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 4, "1.0.0"));
+    let mut program = Program::start(&house, &["--log", "trace", "--store", "memory"]);
+    program.until("sent");
+    program.signal("-HUP");
+    program.until("pool files were read as asked");
+    program.signal("-TERM");
+    let (code, log) = program.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.lines().all(|line| line.starts_with('{') && line.ends_with('}')), "{log}");
+    assert!(
+        log.contains("\"message\":\"ready\"") && log.contains("\"message\":\"stopped\""),
+        "{log}"
+    );
+    assert!(log.contains("\"pool\":\"web\"") && log.contains("\"entry\":\""), "{log}");
+    for secret in [SECRET, "Bearer", "eyJ", "access_token", "asyncOperation", "?t="] {
+        assert!(!log.contains(secret), "{secret} is told: {log}");
+    }
+}
+
+/// On a file that lasts: nobody else opens it meanwhile, a stop gives it up at once, and what was known is known again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_it_remembers_lasts_and_is_one_processes_at_a_time() {
+    let house = House::new("lasts", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 4, "1.0.0"));
+    let store = house.folder.join("poolkeeper.db").display().to_string();
+    let args = ["--store", store.as_str()];
+    let mut first = Program::start(&house, &args);
+    first.until("sent");
+    let (code, said) = Program::start(&house, &args).end();
+    assert_eq!(code, Some(1), "{said}");
+    let holder = format!("-{}-", first.child.id());
+    assert!(said.contains("is in use by") && said.contains(&holder), "{said}");
+    first.signal("-TERM");
+    assert_eq!(first.end().0, Some(0));
+    let mut second = Program::start(&house, &args);
+    second.until("recovered");
+    second.until("ready");
+    assert!(
+        second.log.contains("\"machines\":3") && second.log.contains("\"open\":1"),
+        "{}",
+        second.log
+    );
+    assert!(!second.log.contains("another process leads"), "{}", second.log);
+    second.signal("-TERM");
+    assert_eq!(second.end().0, Some(0));
+    let writes = house.emulator.state()["requests"].to_string();
+    assert_eq!(house.seen("web")["capacity"], 4, "raised once: {writes}");
+}
