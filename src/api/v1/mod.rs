@@ -8,6 +8,7 @@ pub mod node;
 pub mod plan;
 pub mod pool;
 pub mod problem;
+pub mod resources;
 pub mod snapshot;
 pub mod state;
 mod wire;

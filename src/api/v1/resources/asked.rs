@@ -1,0 +1,64 @@
+//! What is asked for, and the receipt for it.
+
+use super::schema::{When, answers, asks};
+
+asks! {
+    /// Why something is asked for; it is kept with who asked.
+    pub struct Reason {
+        /// One to 500 characters.
+        pub why: String,
+    }
+
+    /// Replace one machine.
+    pub struct DeleteMachine {
+        /// One to 500 characters.
+        pub why: String,
+        /// Accept the loss: the floor does not protect it. Default false.
+        pub now: Option<bool>,
+    }
+}
+
+answers! {
+    /// The wish is recorded and the pool is woken. What comes of it is told where `look` says.
+    pub struct Accepted {
+        pub api_version: &'static str,
+        pub kind: &'static str,
+        /// Of the ask; for a mark on a machine, of the request.
+        pub id: String,
+        pub verb: String,
+        pub pool: String,
+        pub machine: Option<String>,
+        pub who: String,
+        pub why: String,
+        pub at: When,
+        /// Where to look for what came of it.
+        pub look: String,
+    }
+
+    /// What became of an ask.
+    pub struct AskState {
+        pub api_version: &'static str,
+        pub kind: &'static str,
+        pub id: String,
+        pub pool: String,
+        /// waiting: no turn has seen it yet; accepted or refused: a turn answered it.
+        pub state: &'static str,
+        pub verb: Option<String>,
+        pub who: Option<String>,
+        pub why: Option<String>,
+        /// When it was asked, while it waits; then when it was answered.
+        pub at: When,
+        /// What the turn answered.
+        pub say: Option<String>,
+    }
+
+    /// The pool is under management no more; its machines are as they were.
+    pub struct Removed {
+        pub api_version: &'static str,
+        pub kind: &'static str,
+        pub pool: String,
+        pub who: String,
+        pub why: String,
+        pub at: When,
+    }
+}
