@@ -1,11 +1,13 @@
 //! What every store must keep, as one suite that is run on each: atomic writes, fencing, replay, order.
 //!
-//! `fresh` gives an empty store each time it is called.
+//! `fresh` gives an empty store each time it is called. What a desk must keep is in [`desk`].
+
+pub mod desk;
 
 use std::fmt::Debug;
 
 use super::{
-    Commit, HISTORY_KEPT, JOURNAL_KEPT, Line, Loaded, Mark, Moved, Store, StoreError, Told,
+    Commit, HISTORY_KEPT, JOURNAL_KEPT, Line, Loaded, Mark, Moved, Seq, Store, StoreError, Told,
 };
 use crate::model::action::{Action, Because, Expect, Target};
 use crate::model::budget::HoldReason;
@@ -31,12 +33,15 @@ pub async fn check<S: Store>(fresh: impl Fn() -> S) -> Result<(), Broken> {
     a_write_is_whole_or_nothing(&fresh()).await?;
     an_older_epoch_is_refused(&fresh()).await?;
     the_lease_changes_hands_late(&fresh()).await?;
+    a_lease_that_is_given_up_is_free(&fresh()).await?;
     entries_move_as_their_events_say(&fresh()).await?;
     entries_keep_their_order(&fresh()).await?;
     old_entries_are_let_go(&fresh()).await?;
     asks_wait_until_they_are_honoured(&fresh()).await?;
     marks_belong_to_the_doors(&fresh()).await?;
-    history_is_kept_in_order_and_bounded(&fresh()).await
+    history_is_kept_in_order_and_bounded(&fresh()).await?;
+    history_goes_on_from_any_line(&fresh()).await?;
+    a_forgotten_pool_is_as_new(&fresh()).await
 }
 
 fn same<T: PartialEq + Debug>(what: &'static str, found: &T, wanted: &T) -> Result<(), Broken> {
@@ -199,6 +204,25 @@ async fn the_lease_changes_hands_late<S: Store>(store: &S) -> Result<(), Broken>
     same("who comes back comes with a new epoch", &(again.epoch > second.epoch), &true)
 }
 
+async fn a_lease_that_is_given_up_is_free<S: Store>(store: &S) -> Result<(), Broken> {
+    same("nobody had it", &store.lease().await?, &None)?;
+    let first = store.acquire("first", at(0), Span::seconds(60)).await?;
+    same("who has it is told", &store.lease().await?.as_ref(), &Some(&first))?;
+    let fenced = Err(StoreError::Fenced { current: first.epoch });
+    let other = Epoch(first.epoch.0 + 1);
+    same("only its holder gives it up", &store.resign(other, at(5)).await, &fenced)?;
+    store.resign(first.epoch, at(10)).await?;
+    let over = store.lease().await?.map(|lease| (lease.epoch, lease.not_after));
+    same("it is over", &over, &Some((first.epoch, at(10))))?;
+    let second = store.acquire("second", at(10), Span::seconds(60)).await?;
+    same("and taken under a higher epoch", &(second.epoch > first.epoch), &true)?;
+    let fenced = Err(StoreError::Fenced { current: second.epoch });
+    same("who gave it up is out", &store.resign(first.epoch, at(11)).await, &fenced)?;
+    store.resign(second.epoch, at(500)).await?;
+    let ended = store.lease().await?.map(|lease| lease.not_after);
+    same("giving up never makes it longer", &ended, &Some(at(70)))
+}
+
 async fn entries_move_as_their_events_say<S: Store>(store: &S) -> Result<(), Broken> {
     let epoch = leader(store).await?;
     let operation = Operation::new("https://example.invalid/operations/1");
@@ -325,6 +349,75 @@ async fn history_is_kept_in_order_and_bounded<S: Store>(store: &S) -> Result<(),
     same("the oldest went first", &kept.first().map(|line| line.at), &Some(at(10)))
 }
 
+async fn history_goes_on_from_any_line<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    let (web, api) = (pool(), PoolName::new("api"));
+    let line = |n: i64| Line { at: at(n), told: Told::Freed { reason: HoldReason::Floor } };
+    for (n, name) in [(1, &web), (2, &api), (3, &web), (4, &web), (5, &api)] {
+        let history = vec![line(n)];
+        let one = Commit { history, ..Commit::new(name.clone(), epoch, at(n)) };
+        store.commit(&one).await?;
+    }
+    let all = store.told_after(Seq::FIRST, usize::MAX).await?;
+    let order: Vec<(PoolName, Line)> =
+        all.iter().map(|(_, name, line)| (name.clone(), line.clone())).collect();
+    let told = [(1, &web), (2, &api), (3, &web), (4, &web), (5, &api)];
+    let told: Vec<_> = told.into_iter().map(|(n, name)| (name.clone(), line(n))).collect();
+    same("all pools' lines, in the order of writing", &order, &told)?;
+    same("numbers rise", &all.is_sorted_by(|a, b| a.0 < b.0), &true)?;
+    let seq = |n: usize| all.get(n).map_or(Seq::LAST, |(seq, ..)| *seq);
+    let part = |picked: &[usize]| -> Vec<(Seq, Line)> {
+        let lines = picked.iter().filter_map(|n| all.get(*n));
+        lines.map(|(seq, _, line)| (*seq, line.clone())).collect()
+    };
+    let rest = all.get(3..).unwrap_or_default().to_vec();
+    same("all pools go on", &store.told_after(seq(2), 9).await?, &rest)?;
+    same("a pool begins", &store.history_after(&web, Seq::FIRST, 2).await?, &part(&[0, 2]))?;
+    same("and goes on", &store.history_after(&web, seq(2), 9).await?, &part(&[3]))?;
+    same("after a line of another", &store.history_after(&web, seq(1), 1).await?, &part(&[2]))?;
+    same("the last", &store.history_before(&web, Seq::LAST, 2).await?, &part(&[2, 3]))?;
+    same("and before", &store.history_before(&web, seq(2), 9).await?, &part(&[0]))?;
+    let nobody = PoolName::new("nobody");
+    same("no pool", &store.history_after(&nobody, Seq::FIRST, 9).await?, &Vec::new())
+}
+
+async fn a_forgotten_pool_is_as_new<S: Store>(store: &S) -> Result<(), Broken> {
+    let epoch = leader(store).await?;
+    let other = PoolName::new("other");
+    let old = machine(1);
+    for name in [pool(), other.clone()] {
+        let full = Commit {
+            machines: vec![old.clone()],
+            state: Some(PoolState { adopted: Some(at(1)), ..PoolState::default() }),
+            written: vec![raise("a", epoch)],
+            history: vec![Line { at: at(1), told: Told::Freed { reason: HoldReason::Floor } }],
+            ..Commit::new(name.clone(), epoch, at(1))
+        };
+        store.commit(&full).await?;
+        let hold = MachineHold { by: "ann".into(), why: "debugging".into() };
+        store.mark(&name, &old.key(), &Mark::Hold(Some(hold))).await?;
+        let (id, by, why) = (AskId::new("1"), "ann".into(), "because".into());
+        store.ask(&name, &Ask { id, verb: AskVerb::Pause, by, why, at: at(1) }).await?;
+    }
+    same("both are known", &store.pools().await?, &vec![other.clone(), pool()])?;
+    let kept = store.load(&other).await?;
+    let ahead = Epoch(epoch.0 + 1);
+    let fenced = Err(StoreError::Fenced { current: epoch });
+    same("an epoch nobody has is refused", &store.forget(&pool(), ahead).await, &fenced)?;
+    let numbers = store.told_after(Seq::FIRST, 9).await?;
+    store.forget(&pool(), epoch).await?;
+    store.forget(&pool(), epoch).await?;
+    same("it is known no more", &store.pools().await?, &vec![other.clone()])?;
+    same("nothing of it is left", &store.load(&pool()).await?, &Loaded::default())?;
+    same("nor of its history", &store.history(&pool(), 9).await?, &Vec::new())?;
+    same("the other is untouched", &store.load(&other).await?, &kept)?;
+    let line = Line { at: at(2), told: Told::Freed { reason: HoldReason::Floor } };
+    store.commit(&Commit { history: vec![line], ..commit(epoch, 2) }).await?;
+    let last = numbers.last().map_or(Seq::LAST, |(seq, ..)| *seq);
+    let again = store.history_after(&pool(), last, 9).await?;
+    same("numbers are not given again", &again.len(), &1)
+}
+
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
@@ -333,12 +426,20 @@ mod tests {
     use super::*;
     use crate::memory::MemoryStore;
 
-    #[test]
-    fn the_store_in_memory_keeps_the_contract() {
-        let mut suite = pin!(check(MemoryStore::new));
-        match suite.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    fn at_once(suite: impl Future<Output = Result<(), Broken>>) {
+        match pin!(suite).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(kept) => assert_eq!(kept, Ok(())),
             Poll::Pending => panic!("a store in memory has nothing to wait for"),
         }
+    }
+
+    #[test]
+    fn the_store_in_memory_keeps_the_contract() {
+        at_once(check(MemoryStore::new));
+    }
+
+    #[test]
+    fn the_desk_in_memory_keeps_its_own() {
+        at_once(desk::check(MemoryStore::new));
     }
 }

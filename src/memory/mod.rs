@@ -1,16 +1,20 @@
 //! REMEMBER. The port [`Store`]: machine records, a pool's state, the journal, what doors asked, the lease, the history.
 //!
+//! Beside it the port [`Desk`]: what doors keep for themselves.
+//!
 //! Never here: a decision, a call, a clock. A write is one transaction, and every write of a turn carries the epoch of the
 //! lease it was made under: an older one is refused. What doors write (asks and marks) is theirs alone: no turn overwrites it.
 //! Begin with [`Store`] and [`Commit`]; [`Journal`] holds the entries and [`contract`] says what any store must keep.
 
 mod births;
 pub mod contract;
+mod desk;
 mod history;
 mod journal;
 mod volatile;
 
 pub use births::{births, finished};
+pub use desk::{ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Put};
 pub use history::{HISTORY_KEPT, Line, Told};
 pub use journal::{JOURNAL_KEPT, Journal, Staged};
 pub use volatile::MemoryStore;
@@ -46,6 +50,18 @@ pub enum StoreError {
     LeaseOver,
     #[error("the store did not do it: {0}")]
     Unavailable(Box<str>),
+}
+
+/// The number of a line that is kept. Lines of one store get higher numbers as they are written, and no number is given
+/// twice: who remembers the last one it saw can go on from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Before every line.
+    pub const FIRST: Seq = Seq(0);
+    /// After every line: numbers are kept in 63 bits.
+    pub const LAST: Seq = Seq(i64::MAX as u64);
 }
 
 /// The right to write and to call, until a time.
@@ -174,6 +190,40 @@ pub trait Store {
         last: usize,
     ) -> impl Future<Output = Result<Vec<Line>, StoreError>> + Send;
 
+    /// The first lines of a pool's history with a higher number than this, oldest first.
+    fn history_after(
+        &self,
+        pool: &PoolName,
+        after: Seq,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(Seq, Line)>, StoreError>> + Send;
+
+    /// The last lines of a pool's history with a lower number than this, oldest first.
+    fn history_before(
+        &self,
+        pool: &PoolName,
+        before: Seq,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(Seq, Line)>, StoreError>> + Send;
+
+    /// The first lines of all pools with a higher number than this, oldest first.
+    fn told_after(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(Seq, PoolName, Line)>, StoreError>> + Send;
+
+    /// Every pool that anything is remembered of, by name.
+    fn pools(&self) -> impl Future<Output = Result<Vec<PoolName>, StoreError>> + Send;
+
+    /// Forget a pool: its records, journal, history and what doors asked of it. Fenced as a commit is, for only who runs
+    /// the pool's turns knows that none of them writes after this.
+    fn forget(
+        &self,
+        pool: &PoolName,
+        epoch: Epoch,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
     /// One transaction; refused whole if its epoch is not the current one or any part of it makes no sense.
     fn commit(&self, commit: &Commit) -> impl Future<Output = Result<(), StoreError>> + Send;
 
@@ -200,6 +250,17 @@ pub trait Store {
         now: Time,
         ttl: Span,
     ) -> impl Future<Output = Result<Lease, StoreError>> + Send;
+
+    /// End the lease of this epoch now, so that who comes next need not wait for its last moment. Nothing is sent under it
+    /// after this. Refused if it is not the current one.
+    fn resign(
+        &self,
+        epoch: Epoch,
+        now: Time,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The last lease that was given, over or not.
+    fn lease(&self) -> impl Future<Output = Result<Option<Lease>, StoreError>> + Send;
 }
 
 /// Whether an ask is known: waiting, or answered lately.

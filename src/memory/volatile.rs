@@ -1,10 +1,12 @@
 //! The store that forgets: everything in memory. For rehearsals and tests, and the measure for those that keep.
 
+mod desk;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{
-    ANSWERED_KEPT, Commit, Doors, HISTORY_KEPT, Journal, Lease, Line, Loaded, Mark, Store,
+    ANSWERED_KEPT, Commit, Doors, HISTORY_KEPT, Journal, Lease, Line, Loaded, Mark, Seq, Store,
     StoreError, is_known,
 };
 use crate::model::ids::{AskId, Epoch, Key, PoolName};
@@ -22,6 +24,9 @@ pub struct MemoryStore {
 struct Inner {
     lease: Option<Lease>,
     pools: BTreeMap<PoolName, Pool>,
+    /// The last line of a history.
+    told: u64,
+    desk: desk::Drawers,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -32,7 +37,7 @@ struct Pool {
     asks: Vec<Ask>,
     answered: Vec<AskId>,
     marks: BTreeMap<Key, Marks>,
-    history: VecDeque<Line>,
+    history: VecDeque<(Seq, Line)>,
 }
 
 impl Clone for MemoryStore {
@@ -53,16 +58,29 @@ impl MemoryStore {
     }
 
     fn write(&self, commit: &Commit) -> Result<(), StoreError> {
-        let mut inner = self.lock();
-        let current = inner.lease.as_ref().map_or(Epoch::default(), |lease| lease.epoch);
-        if commit.epoch != current {
-            return Err(StoreError::Fenced { current });
-        }
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        inner.fence(commit.epoch)?;
+        // A pool is known once something was written for it: a refused write leaves no name behind.
+        let fresh = Journal::default();
+        let journal = inner.pools.get(&commit.pool).map_or(&fresh, |pool| &pool.journal);
+        let staged = journal.stage(commit)?;
         let pool = inner.pools.entry(commit.pool.clone()).or_default();
-        let staged = pool.journal.stage(commit)?;
         pool.journal.accept(staged);
         pool.take_in(commit);
+        pool.tell(&commit.history, &mut inner.told);
         Ok(())
+    }
+}
+
+impl Inner {
+    fn epoch(&self) -> Epoch {
+        self.lease.as_ref().map_or(Epoch::default(), |lease| lease.epoch)
+    }
+
+    fn fence(&self, epoch: Epoch) -> Result<(), StoreError> {
+        let current = self.epoch();
+        if epoch == current { Ok(()) } else { Err(StoreError::Fenced { current }) }
     }
 }
 
@@ -80,9 +98,20 @@ impl Pool {
             self.honour(&state.honoured);
             self.state = Some(state.clone());
         }
-        self.history.extend(commit.history.iter().cloned());
+    }
+
+    fn tell(&mut self, lines: &[Line], told: &mut u64) {
+        for line in lines {
+            *told += 1;
+            self.history.push_back((Seq(*told), line.clone()));
+        }
         let beyond = self.history.len().saturating_sub(HISTORY_KEPT);
         self.history.drain(..beyond);
+    }
+
+    fn lines_after(&self, after: Seq) -> impl Iterator<Item = &(Seq, Line)> {
+        let from = self.history.partition_point(|(seq, _)| *seq <= after);
+        self.history.iter().skip(from)
     }
 
     fn honour(&mut self, honoured: &[AskId]) {
@@ -124,7 +153,57 @@ impl Store for MemoryStore {
         let inner = self.lock();
         let Some(pool) = inner.pools.get(pool) else { return Ok(Vec::new()) };
         let skip = pool.history.len().saturating_sub(last);
-        Ok(pool.history.iter().skip(skip).cloned().collect())
+        Ok(pool.history.iter().skip(skip).map(|(_, line)| line.clone()).collect())
+    }
+
+    async fn history_after(
+        &self,
+        pool: &PoolName,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        let inner = self.lock();
+        let Some(pool) = inner.pools.get(pool) else { return Ok(Vec::new()) };
+        Ok(pool.lines_after(after).take(limit).cloned().collect())
+    }
+
+    async fn history_before(
+        &self,
+        pool: &PoolName,
+        before: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        let inner = self.lock();
+        let Some(pool) = inner.pools.get(pool) else { return Ok(Vec::new()) };
+        let end = pool.history.partition_point(|(seq, _)| *seq < before);
+        Ok(pool.history.range(end.saturating_sub(limit)..end).cloned().collect())
+    }
+
+    async fn told_after(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
+        let inner = self.lock();
+        let mut lines: Vec<(Seq, PoolName, Line)> = Vec::new();
+        for (name, pool) in &inner.pools {
+            let some = pool.lines_after(after).take(limit);
+            lines.extend(some.map(|(seq, line)| (*seq, name.clone(), line.clone())));
+        }
+        lines.sort_by_key(|(seq, ..)| *seq);
+        lines.truncate(limit);
+        Ok(lines)
+    }
+
+    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+        Ok(self.lock().pools.keys().cloned().collect())
+    }
+
+    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.fence(epoch)?;
+        inner.pools.remove(pool);
+        Ok(())
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
@@ -160,7 +239,7 @@ impl Store for MemoryStore {
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
         let mut inner = self.lock();
         let held = inner.lease.as_ref().filter(|lease| now < lease.not_after);
-        let current = inner.lease.as_ref().map_or(Epoch::default(), |lease| lease.epoch);
+        let current = inner.epoch();
         let epoch = match held {
             Some(lease) if &*lease.holder == holder => lease.epoch,
             Some(lease) => {
@@ -174,5 +253,18 @@ impl Store for MemoryStore {
         let lease = Lease { epoch, holder: holder.into(), not_after };
         inner.lease = Some(lease.clone());
         Ok(lease)
+    }
+
+    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.fence(epoch)?;
+        if let Some(lease) = &mut inner.lease {
+            lease.not_after = lease.not_after.min(now);
+        }
+        Ok(())
+    }
+
+    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
+        Ok(self.lock().lease.clone())
     }
 }

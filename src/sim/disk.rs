@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::plant::Slip;
-use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, MemoryStore, Store, StoreError};
+use crate::memory::{
+    Commit, Doors, Lease, Line, Loaded, Mark, MemoryStore, Seq, Store, StoreError,
+};
 use crate::model::ids::{Epoch, Key, PoolName};
 use crate::model::journal::Entry;
 use crate::model::plan::Ask;
@@ -96,6 +98,55 @@ impl Store for Disk {
     async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
         self.alive()?;
         self.store.history(pool, last).await
+    }
+
+    async fn history_after(
+        &self,
+        pool: &PoolName,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        self.alive()?;
+        self.store.history_after(pool, after, limit).await
+    }
+
+    async fn history_before(
+        &self,
+        pool: &PoolName,
+        before: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        self.alive()?;
+        self.store.history_before(pool, before, limit).await
+    }
+
+    async fn told_after(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
+        self.alive()?;
+        self.store.told_after(after, limit).await
+    }
+
+    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+        self.alive()?;
+        self.store.pools().await
+    }
+
+    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
+        self.alive()?;
+        self.store.forget(pool, epoch).await
+    }
+
+    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
+        self.alive()?;
+        self.store.resign(epoch, now).await
+    }
+
+    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
+        self.alive()?;
+        self.store.lease().await
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {

@@ -313,6 +313,48 @@ impl Store for Disk {
         self.store.history(pool, last).await
     }
 
+    async fn history_after(
+        &self,
+        pool: &PoolName,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        self.store.history_after(pool, after, limit).await
+    }
+
+    async fn history_before(
+        &self,
+        pool: &PoolName,
+        before: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        self.store.history_before(pool, before, limit).await
+    }
+
+    async fn told_after(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
+        self.store.told_after(after, limit).await
+    }
+
+    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+        self.store.pools().await
+    }
+
+    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
+        self.store.forget(pool, epoch).await
+    }
+
+    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
+        self.store.resign(epoch, now).await
+    }
+
+    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
+        self.store.lease().await
+    }
+
     async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
         let n = {
             let mut commits = self.commits.lock().unwrap();

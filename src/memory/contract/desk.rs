@@ -1,0 +1,116 @@
+//! What every desk must keep: the audit in its order, each answer once, documents by revision.
+
+use super::{Broken, at, pool, same};
+use crate::memory::{ANSWER_KEPT, Audit, Claim, Desk, Found, Put, Seq};
+use crate::model::ids::PoolName;
+
+/// Run the whole suite.
+pub async fn check<S: Desk>(fresh: impl Fn() -> S) -> Result<(), Broken> {
+    the_audit_is_kept_in_order(&fresh()).await?;
+    a_request_is_done_once(&fresh()).await?;
+    answers_are_forgotten_in_time(&fresh()).await?;
+    documents_are_replaced_by_revision(&fresh()).await?;
+    a_document_that_moved_on_is_left_alone(&fresh()).await
+}
+
+fn line(n: i64) -> Audit {
+    Audit {
+        at: at(n),
+        who: "ann".into(),
+        verb: "pause".into(),
+        pool: (n != 2).then(pool),
+        on: format!("machine {n}").into(),
+        why: "\"because\" – \u{1f980}\n".into(),
+        came: "accepted".into(),
+    }
+}
+
+async fn the_audit_is_kept_in_order<S: Desk>(desk: &S) -> Result<(), Broken> {
+    same("an audit begins empty", &desk.audits_after(Seq::FIRST, 9).await?, &Vec::new())?;
+    let mut all = Vec::new();
+    for n in 1..=5 {
+        all.push((desk.audit(&line(n)).await?, line(n)));
+    }
+    let rising = all.is_sorted_by(|a, b| a.0 < b.0);
+    same("numbers rise", &(rising && all.iter().all(|(seq, _)| *seq > Seq::FIRST)), &true)?;
+    let cut = |range: std::ops::Range<usize>| all.get(range).unwrap_or_default().to_vec();
+    same("all lines", &desk.audits_after(Seq::FIRST, usize::MAX).await?, &cut(0..5))?;
+    same("a first page", &desk.audits_after(Seq::FIRST, 2).await?, &cut(0..2))?;
+    let second = all.get(1).map_or(Seq::LAST, |(seq, _)| *seq);
+    same("it goes on", &desk.audits_after(second, 2).await?, &cut(2..4))?;
+    same("the last page", &desk.audits_before(Seq::LAST, 2).await?, &cut(3..5))?;
+    same("and what was before", &desk.audits_before(second, 9).await?, &cut(0..1))?;
+    same("no lines", &desk.audits_before(Seq::LAST, 0).await?, &Vec::new())
+}
+
+async fn a_request_is_done_once<S: Desk>(desk: &S) -> Result<(), Broken> {
+    same("nobody claimed it", &desk.answer("k", "no").await?, &false)?;
+    same("the first may", &desk.claim("k", "pause web", at(1)).await?, &Claim::Yours)?;
+    let asked = Claim::Asked { at: at(1) };
+    same("the second waits", &desk.claim("k", "pause web", at(2)).await?, &asked)?;
+    same("another is refused", &desk.claim("k", "abort web", at(2)).await?, &Claim::Another)?;
+    same("keys are apart", &desk.claim("K", "pause web", at(2)).await?, &Claim::Yours)?;
+    same("it is answered", &desk.answer("k", "{\"ok\":true}").await?, &true)?;
+    let answered = Claim::Answered("{\"ok\":true}".into());
+    same("again the same", &desk.claim("k", "pause web", at(3)).await?, &answered)?;
+    same("still refused", &desk.claim("k", "abort web", at(3)).await?, &Claim::Another)?;
+    desk.unclaim("k").await?;
+    same("an answer stays", &desk.claim("k", "pause web", at(3)).await?, &answered)?;
+    desk.unclaim("K").await?;
+    same("what came to nothing is free", &desk.claim("K", "x", at(3)).await?, &Claim::Yours)
+}
+
+async fn answers_are_forgotten_in_time<S: Desk>(desk: &S) -> Result<(), Broken> {
+    same("claimed", &desk.claim("k", "r", at(0)).await?, &Claim::Yours)?;
+    desk.answer("k", "done").await?;
+    let last = at(0).plus(ANSWER_KEPT);
+    let answered = Claim::Answered("done".into());
+    same("kept to the last", &desk.claim("k", "r", last).await?, &answered)?;
+    let later = crate::model::time::Time::from_millis(last.millis() + 1);
+    same("and no longer", &desk.claim("k", "other", later).await?, &Claim::Yours)
+}
+
+async fn documents_are_replaced_by_revision<S: Desk>(desk: &S) -> Result<(), Broken> {
+    same("there is none", &desk.document(&pool()).await?, &None)?;
+    let mut last = 0;
+    for (n, text) in [(1, "one: 1\n"), (2, "one: 1\n"), (3, "two: 2\n")] {
+        match desk.put_document(&pool(), text, "ann", at(n), Found::Whatever).await? {
+            Put::Done { revision } if revision > last => last = revision,
+            found => same("a higher revision", &found, &Put::Done { revision: last + 1 })?,
+        }
+        let kept = desk.document(&pool()).await?;
+        let kept = kept.map(|d| (d.pool, d.text, d.revision, d.who, d.at));
+        let wanted = (pool(), text.into(), last, "ann".into(), at(n));
+        same("what was put is there", &kept, &Some(wanted))?;
+    }
+    let other = PoolName::new("api");
+    desk.put_document(&other, "three: 3\n", "bob", at(4), Found::Nothing).await?;
+    let names: Vec<PoolName> = desk.documents().await?.into_iter().map(|d| d.pool).collect();
+    same("all, by name", &names, &vec![other, pool()])
+}
+
+async fn a_document_that_moved_on_is_left_alone<S: Desk>(desk: &S) -> Result<(), Broken> {
+    let name = pool();
+    let stale = |current| Put::Stale { current };
+    let put = |text, found| desk.put_document(&name, text, "ann", at(1), found);
+    same("none to replace", &put("a", Found::Revision(1)).await?, &stale(None))?;
+    same("none to remove", &desk.remove_document(&name, Found::Whatever).await?, &stale(None))?;
+    let Put::Done { revision: first } = put("a", Found::Nothing).await? else {
+        return same("a new one is put", &false, &true);
+    };
+    same("one is there", &put("b", Found::Nothing).await?, &stale(Some(first)))?;
+    let Put::Done { revision: second } = put("b", Found::Revision(first)).await? else {
+        return same("the known one is replaced", &false, &true);
+    };
+    let old = Found::Revision(first);
+    same("moved on", &put("c", old).await?, &stale(Some(second)))?;
+    same("kept", &desk.remove_document(&name, old).await?, &stale(Some(second)))?;
+    let text = desk.document(&name).await?.map(|document| document.text);
+    same("unchanged", &text, &Some("b".into()))?;
+    let removed = desk.remove_document(&name, Found::Revision(second)).await?;
+    same("removed", &removed, &Put::Done { revision: second })?;
+    same("gone", &desk.document(&name).await?, &None)?;
+    let again = put("a", Found::Nothing).await?;
+    let higher = matches!(again, Put::Done { revision } if revision > second);
+    same("no revision is given twice", &higher, &true)
+}

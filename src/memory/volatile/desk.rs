@@ -1,0 +1,135 @@
+//! The doors' own records, in memory.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::MemoryStore;
+use crate::memory::{
+    ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Put, Seq, StoreError,
+};
+use crate::model::ids::PoolName;
+use crate::model::time::Time;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Drawers {
+    audits: VecDeque<(Seq, Audit)>,
+    /// The last line of the audit.
+    written: u64,
+    claims: BTreeMap<Box<str>, Claimed>,
+    documents: BTreeMap<PoolName, Document>,
+    /// The last revision of a document.
+    revision: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Claimed {
+    request: Box<str>,
+    at: Time,
+    answer: Option<Box<str>>,
+}
+
+impl Drawers {
+    fn current(&self, pool: &PoolName) -> Option<u64> {
+        self.documents.get(pool).map(|document| document.revision)
+    }
+}
+
+impl Desk for MemoryStore {
+    async fn audit(&self, line: &Audit) -> Result<Seq, StoreError> {
+        let desk = &mut self.lock().desk;
+        desk.written += 1;
+        let seq = Seq(desk.written);
+        desk.audits.push_back((seq, line.clone()));
+        let oldest = desk.written.saturating_sub(AUDIT_KEPT);
+        let beyond = desk.audits.partition_point(|(seq, _)| seq.0 <= oldest);
+        desk.audits.drain(..beyond);
+        Ok(seq)
+    }
+
+    async fn audits_after(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Audit)>, StoreError> {
+        let desk = &self.lock().desk;
+        let from = desk.audits.partition_point(|(seq, _)| *seq <= after);
+        Ok(desk.audits.iter().skip(from).take(limit).cloned().collect())
+    }
+
+    async fn audits_before(
+        &self,
+        before: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Audit)>, StoreError> {
+        let desk = &self.lock().desk;
+        let end = desk.audits.partition_point(|(seq, _)| *seq < before);
+        Ok(desk.audits.range(end.saturating_sub(limit)..end).cloned().collect())
+    }
+
+    async fn claim(&self, key: &str, request: &str, now: Time) -> Result<Claim, StoreError> {
+        let desk = &mut self.lock().desk;
+        let horizon = now.minus(ANSWER_KEPT);
+        desk.claims.retain(|_, claimed| claimed.at >= horizon);
+        Ok(match desk.claims.get(key) {
+            None => {
+                let fresh = Claimed { request: request.into(), at: now, answer: None };
+                desk.claims.insert(key.into(), fresh);
+                Claim::Yours
+            }
+            Some(claimed) if *claimed.request != *request => Claim::Another,
+            Some(Claimed { answer: Some(answer), .. }) => Claim::Answered(answer.clone()),
+            Some(claimed) => Claim::Asked { at: claimed.at },
+        })
+    }
+
+    async fn answer(&self, key: &str, answer: &str) -> Result<bool, StoreError> {
+        let desk = &mut self.lock().desk;
+        let claimed = desk.claims.get_mut(key);
+        Ok(claimed.map(|claimed| claimed.answer = Some(answer.into())).is_some())
+    }
+
+    async fn unclaim(&self, key: &str) -> Result<(), StoreError> {
+        let desk = &mut self.lock().desk;
+        desk.claims.retain(|known, claimed| &**known != key || claimed.answer.is_some());
+        Ok(())
+    }
+
+    async fn documents(&self) -> Result<Vec<Document>, StoreError> {
+        Ok(self.lock().desk.documents.values().cloned().collect())
+    }
+
+    async fn document(&self, pool: &PoolName) -> Result<Option<Document>, StoreError> {
+        Ok(self.lock().desk.documents.get(pool).cloned())
+    }
+
+    async fn put_document(
+        &self,
+        pool: &PoolName,
+        text: &str,
+        who: &str,
+        at: Time,
+        found: Found,
+    ) -> Result<Put, StoreError> {
+        let desk = &mut self.lock().desk;
+        let current = desk.current(pool);
+        if !found.is(current) {
+            return Ok(Put::Stale { current });
+        }
+        desk.revision += 1;
+        let (revision, pool) = (desk.revision, pool.clone());
+        let document = Document { pool, text: text.into(), revision, who: who.into(), at };
+        desk.documents.insert(document.pool.clone(), document);
+        Ok(Put::Done { revision })
+    }
+
+    async fn remove_document(&self, pool: &PoolName, found: Found) -> Result<Put, StoreError> {
+        let desk = &mut self.lock().desk;
+        let current = desk.current(pool);
+        match current.filter(|_| found.is(current)) {
+            None => Ok(Put::Stale { current }),
+            Some(revision) => {
+                desk.documents.remove(pool);
+                Ok(Put::Done { revision })
+            }
+        }
+    }
+}
