@@ -79,17 +79,22 @@ impl Described for PlanDocument {
             &json!({ "phase": text, "done": number, "total": number, "failed": number }),
         );
         let counts: Vec<(String, Value)> = [
-            "desired", "surge", "unavailable", "floor", "ceiling", "live", "available", "promise",
-            "current", "outdated",
+            "desired",
+            "surge",
+            "unavailable",
+            "floor",
+            "ceiling",
+            "live",
+            "available",
+            "promise",
+            "current",
+            "outdated",
         ]
         .iter()
         .map(|name| ((*name).to_owned(), number.clone()))
         .collect();
         let names: Vec<&str> = counts.iter().map(|(name, _)| name.as_str()).collect();
-        let resolved = open_object(
-            &names,
-            &Value::Object(counts.iter().cloned().collect()),
-        );
+        let resolved = open_object(&names, &Value::Object(counts.iter().cloned().collect()));
         book.named("Plan", |_| {
             json!({
                 "type": "object",
