@@ -1,1 +1,24 @@
-fn main() {}
+//! The HTTP API, asked as its clients ask it: mostly in the process, with a clock that stands still; sockets where
+//! sockets are meant. Every answer is held to the description that the API gives of itself.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests, and the helpers they share"
+)]
+
+mod apply;
+mod contract;
+mod description;
+mod doors;
+mod events;
+mod fuzz;
+
+mod kit;
+mod limits;
+
+mod looks;
+mod people;
+mod sockets;
+mod wishes;

@@ -29,6 +29,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::RawPathParams;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -181,9 +182,13 @@ fn router<S: Store + Desk + Send + Sync + 'static, V: View>(house: &Arc<House<S,
             _ => MethodFilter::GET,
         };
         let (house, served) = (Arc::clone(house), Arc::new(route.clone()));
-        let handler = move |params: RawPathParams, request: Request<Body>| {
+        let handler = move |params: Result<RawPathParams, RawPathParamsRejection>,
+                            request: Request<Body>| {
             let (house, served) = (Arc::clone(&house), Arc::clone(&served));
             async move {
+                let Ok(params) = params else {
+                    return Problem::bad("badPath", "a name in the path is no text").response();
+                };
                 match handle(house, served, &params, request).await {
                     Ok(response) => response,
                     Err(problem) => problem.response(),
