@@ -20,7 +20,7 @@ use crate::kit::{Ask, Kit, NOW, Reply};
 use crate::wishes::base64;
 
 enum Key {
-    Elliptic(EcdsaKeyPair),
+    Elliptic(Box<EcdsaKeyPair>),
     Rsa(Box<RsaKeyPair>),
 }
 
@@ -29,7 +29,7 @@ impl Key {
         let dice = SystemRandom::new();
         let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &dice).unwrap();
         let read = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &dice);
-        Key::Elliptic(read.unwrap())
+        Key::Elliptic(Box::new(read.unwrap()))
     }
 
     /// The key of a test certificate: ring makes none of this kind.
@@ -112,7 +112,7 @@ impl Place {
             role_claim: "groups".into(),
             roles: roles.into_iter().map(|(name, role)| (name.into(), role)).collect(),
         };
-        let oidc = Some(Oidc::new(settings, Arc::clone(&provider) as Arc<dyn KeySource>));
+        let oidc = Some(Box::new(Oidc::new(settings, Arc::clone(&provider) as Arc<dyn KeySource>)));
         let kit =
             Kit::new(Door::Guarded { tokens: Tokens::default(), oidc }, BTreeMap::new()).await;
         Self { kit, provider }

@@ -75,12 +75,9 @@ fn read(call: &Call) -> Result<Policy, Problem> {
     if !faults.is_empty() {
         return Err(Problem::faults(faults));
     }
-    let policy = match (policies.pop(), policies.is_empty()) {
-        (Some(policy), true) => policy,
-        _ => {
-            let say = "one pool document is needed here";
-            return Err(Problem::invalid("invalidDocument", say));
-        }
+    let (Some(policy), true) = (policies.pop(), policies.is_empty()) else {
+        let say = "one pool document is needed here";
+        return Err(Problem::invalid("invalidDocument", say));
     };
     if policy.name.as_str() != call.param("pool") {
         let say = format!("the document is of pool {}, the path of another", policy.name);

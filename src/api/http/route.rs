@@ -156,7 +156,7 @@ impl Route {
     }
 
     /// A wish: recorded, answered with a receipt.
-    fn post(path: String, op: Op, body: SchemaOf) -> Self {
+    fn post(path: &str, op: Op, body: SchemaOf) -> Self {
         let gives = Gives::Json(Accepted::schema);
         let route = Self::new(Method::POST, format!("{BASE}{path}"), op, gives);
         let (role, carries, statuses) = (Some(Role::Operator), Carries::Json(body), &[202_u16][..]);
@@ -191,7 +191,7 @@ pub fn routes() -> Vec<Route> {
     all.extend(of_machines());
     all.extend(AskVerb::PLAIN.iter().map(|verb| {
         let name = verb.name();
-        Route::post(format!("/pools/{{pool}}/{name}"), Op::Verb(name), Reason::schema)
+        Route::post(&format!("/pools/{{pool}}/{name}"), Op::Verb(name), Reason::schema)
             .called(name, verb_about(verb))
     }));
     all.extend(of_the_house());
@@ -269,10 +269,10 @@ fn of_machines() -> Vec<Route> {
             MarkVerb::Delete => DeleteMachine::schema,
             _ => Reason::schema,
         };
-        Route::post(format!("/pools/{{pool}}/machines/{{machine}}/{name}"), Op::Mark(*verb), body)
+        Route::post(&format!("/pools/{{pool}}/machines/{{machine}}/{name}"), Op::Mark(*verb), body)
             .called(format!("{name}Machine"), verb.about())
     }));
-    let path = "/pools/{pool}/machines/{machine}/writeOff".to_owned();
+    let path = "/pools/{pool}/machines/{machine}/writeOff";
     all.push(
         Route::post(path, Op::WriteOff, Reason::schema)
             .called("writeOffMachine", "A machine stuck in deletion counts no more"),

@@ -58,7 +58,7 @@ pub enum Door {
     Open,
     Guarded {
         tokens: Tokens,
-        oidc: Option<Oidc>,
+        oidc: Option<Box<Oidc>>,
     },
 }
 
