@@ -5,5 +5,6 @@
 //! its place; what goes out is written from them. A change is recorded as a wish, and the next turn acts.
 //! Begin with [`v1`]: every format of the first version, frozen once released; then [`http`].
 
+pub mod client;
 pub mod http;
 pub mod v1;

@@ -4,7 +4,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
-use super::{completions, demo, doctor, emulate, explain, plan, simulate, status, validate};
+use super::{
+    client, completions, demo, doctor, emulate, explain, plan, simulate, status, validate,
+};
 
 const ABOUT: &str =
     "Keeps pools of cloud VMs at the right size and on the right model, without taking them down.";
@@ -14,8 +16,9 @@ Poolkeeper replaces machines that are failed, surplus or out of date, in that or
 than the pool allows and never runs more than it allows, and says for each machine and each pool what it does, or why \
 it waits.
 
-None of these commands changes anything in the cloud. status, plan and doctor look at a live scale set where you name \
-one; the others need no network and no account. The one that serves, emulate, serves this machine only.";
+None of these commands changes anything in the cloud by itself. status, plan and doctor look at a live scale set where \
+you name one. Those from get to settle-capacity ask a Poolkeeper that serves, which writes down who asked and why; the \
+others need no network and no account. emulate serves this machine only.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,6 +92,25 @@ commands! {
     Plan in plan;
     Explain in explain;
     Doctor in doctor;
+    Get in client;
+    History in client;
+    Audit in client;
+    Apply in client;
+    Remove in client;
+    Pause in client;
+    Resume in client;
+    Abort in client;
+    Retry in client;
+    Approve in client;
+    Promote in client;
+    Rollback in client;
+    Refresh in client;
+    Hold in client;
+    Release in client;
+    DeleteMachine in client;
+    Keep in client;
+    WriteOff in client;
+    SettleCapacity in client;
     Simulate in simulate;
     Validate in validate;
     Emulate in emulate;

@@ -5,6 +5,7 @@
 //! Begin with [`run`]; [`args`] lists the commands, one file each. A new one is a file and a line in that list.
 
 pub mod args;
+mod client;
 mod cloud;
 mod completions;
 mod decide;

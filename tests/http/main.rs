@@ -8,6 +8,10 @@
     reason = "tests, and the helpers they share"
 )]
 
+#[path = "../support/program.rs"]
+#[expect(dead_code, reason = "shared with suites that use more of it")]
+mod program;
+
 mod apply;
 mod contract;
 mod description;
@@ -21,4 +25,5 @@ mod limits;
 mod looks;
 mod people;
 mod sockets;
+mod terminal;
 mod wishes;

@@ -18,7 +18,7 @@ pub mod problem;
 mod rate;
 pub mod route;
 mod stream;
-mod text;
+pub(super) mod text;
 mod view;
 mod wishes;
 
