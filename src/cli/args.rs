@@ -32,6 +32,9 @@ Examples:
   poolkeeper plan --snapshot now.json           the same, for a picture in a file
   poolkeeper explain --snapshot now.json        why nothing (more) happens now
   poolkeeper explain --snapshot now.json 17     what becomes of machine 17
+  poolkeeper get                                how the pools of one that serves are
+  poolkeeper pause web --why 'errors since noon'
+                                                stop its rollout where it is
   poolkeeper emulate --tls                      a made-up Azure for az and the SDKs
 
 Environment:
@@ -53,7 +56,16 @@ pub struct Cli {
     pub command: Command,
 
     /// How answers are printed
-    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    // Behind the options of a command, however many commands there are.
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        display_order = 900
+    )]
     pub output: Format,
 }
 
