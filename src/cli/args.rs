@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
 use super::{
-    client, completions, demo, doctor, emulate, explain, plan, simulate, status, validate,
+    client, completions, demo, doctor, emulate, explain, plan, simulate, status, token, validate,
 };
 
 const ABOUT: &str =
@@ -123,6 +123,7 @@ commands! {
     Keep in client;
     WriteOff in client;
     SettleCapacity in client;
+    Token in token;
     Simulate in simulate;
     Validate in validate;
     Emulate in emulate;

@@ -25,6 +25,7 @@ mod status;
 mod table;
 pub mod term;
 mod text;
+mod token;
 mod validate;
 
 use std::ffi::OsString;

@@ -1,10 +1,12 @@
 //! What may be looked at.
 
-use poolkeeper::memory::Told;
+use poolkeeper::api::http::{Scene, roll};
+use poolkeeper::memory::{Loaded, Store, Told};
 use poolkeeper::model::action::Verb;
 use poolkeeper::model::budget::{Hold, HoldReason};
 use poolkeeper::model::ids::{EntryId, InstanceId};
 use poolkeeper::model::machine::Condition;
+use poolkeeper::model::plan::Facts;
 use std::sync::Arc;
 
 use crate::contract::operations;
@@ -194,4 +196,25 @@ async fn readiness_is_told_by_its_status_too() {
     let reply = kit.get("/api/v1/ready").await;
     assert_eq!((reply.status, &reply.json()["say"]), (503, &"reading the store".into()));
     assert!(kit.get("/metrics").await.text.contains("poolkeeper_up 1"));
+}
+
+#[tokio::test]
+async fn a_report_is_never_told_of_other_machines() {
+    let kit = Kit::open().await;
+    let web = poolkeeper::model::ids::PoolName::new("web");
+    let kept = kit.house.lock().scenes[&web].clone();
+    let loaded = kit.store.load(&web).await.unwrap();
+    let planned_from = roll(&kept.machines);
+    let again = |loaded: Loaded| {
+        let (policy, report) = (Arc::clone(&kept.policy), Arc::clone(&kept.report));
+        Scene::of_records(policy, report, planned_from, loaded, Facts::default())
+    };
+    let same = again(loaded.clone()).unwrap();
+    assert_eq!(same.machines, kept.machines);
+    let mut less = loaded.clone();
+    less.machines.pop();
+    assert!(again(less).is_none());
+    let mut other = loaded;
+    other.machines[6] = machine(8, "r1");
+    assert!(again(other).is_none(), "as many, but not the same");
 }

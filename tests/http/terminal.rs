@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use poolkeeper::api::http::Listening;
+use poolkeeper::api::http::auth::{Role, Tokens};
 use poolkeeper::memory::{Desk, Store, Told};
 use poolkeeper::model::budget::HoldReason;
 use poolkeeper::model::ids::{InstanceId, PoolName};
@@ -213,4 +214,19 @@ async fn a_lost_answer_is_asked_for_again_under_the_same_key() {
     let ended = run(&format!("http://{address}"), None, &["pause", "web", "--why", "x"]).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks.len(), 1);
+}
+
+#[test]
+fn a_token_is_made_with_the_line_by_which_it_is_known() {
+    let ended = finish(command(&["token", "ann", "operator"]), b"");
+    let lines: Vec<&str> = ended.out.lines().collect();
+    let [token, line] = lines[..] else { panic!("{ended:?}") };
+    let found = Tokens::read(line).unwrap().find(token).unwrap();
+    assert_eq!((&*found.name, found.role), ("ann", Role::Operator));
+    let json = finish(command(&["token", "ann", "admin", "-o", "json"]), b"").json();
+    assert_eq!(json["kind"], "Token");
+    assert_ne!(json["token"], token, "each is another");
+    for wrong in [&["token", "a b", "admin"][..], &["token", "ann", "boss"]] {
+        assert_eq!(finish(command(wrong), b"").code, Some(2), "{wrong:?}");
+    }
 }

@@ -79,6 +79,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "api::v1",
             // The API as a client sees it; never the server's side.
             "api::client",
+            // Tokens are made at a terminal and checked by the server.
+            "api::http::auth",
             "reconcile",
             "plan",
             "judge",

@@ -12,6 +12,7 @@ use super::auth::Principal;
 use super::problem::{Problem, plain};
 use super::route::{Carries, Op, Query, Route};
 use super::text::fingerprint;
+use crate::api::v1::resources::asked::LONGEST_WHY;
 use crate::memory::Seq;
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
@@ -19,8 +20,6 @@ use crate::model::time::Time;
 /// Items of a page where nobody says how many, and at most.
 const PAGE: usize = 100;
 const LARGEST_PAGE: usize = 500;
-/// A reason is a sentence or two.
-const LONGEST_WHY: usize = 500;
 /// Longest name in a path: a VM's has 64 signs, a vmId 36, an ask's fewer than 64.
 const LONGEST_NAME: usize = 256;
 
@@ -130,9 +129,8 @@ impl Call {
 
 /// Why somebody asks: kept with who asked, and read by people.
 pub fn reason(why: &str) -> Result<Box<str>, Problem> {
-    let why = why.trim();
     let length = why.chars().count();
-    if length == 0 {
+    if why.trim().is_empty() {
         let say = "say why: it is kept with who asked";
         return Err(Problem::invalid("whyMissing", say)
             .help("`why` is a key of the body, or of the query where the body is a document"));
@@ -141,7 +139,7 @@ pub fn reason(why: &str) -> Result<Box<str>, Problem> {
         let say = format!("why has at most {LONGEST_WHY} characters, on one line");
         return Err(Problem::invalid("whyUnfit", say));
     }
-    Ok(why.into())
+    Ok(why.trim().into())
 }
 
 fn is_name(value: &str) -> bool {

@@ -43,7 +43,7 @@ pub use listen::{Certificate, ListenError, Listening};
 use problem::Problem;
 use rate::Rate;
 use route::{Op, Route, routes};
-pub use view::{Origin, Pool, Readiness, Scene, Trouble, View};
+pub use view::{Origin, Pool, Readiness, Scene, Trouble, View, roll};
 
 use crate::memory::{Desk, Store};
 
@@ -332,7 +332,8 @@ mod tests {
             .collect();
         let mut public: Vec<&str> = PUBLIC.to_vec();
         let mut open: Vec<&str> = open.iter().map(String::as_str).collect();
-        (public.sort_unstable(), open.sort_unstable());
+        public.sort_unstable();
+        open.sort_unstable();
         assert_eq!(open, public);
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::DOCUMENTS;
 use super::route::{Carries, Gives, Query, Route, routes};
+use crate::api::v1::resources::asked::why_schema;
 use crate::api::v1::resources::shapes::ProblemDocument;
 use crate::api::v1::resources::{Book, Described};
 
@@ -68,7 +69,8 @@ fn operation(route: &Route, book: &mut Book) -> Value {
         None => keys.insert("security".into(), json!([])),
         Some(role) => {
             keys.insert("x-role".into(), role.name().into());
-            keys.insert("security".into(), json!([{ "bearer": [] }]))
+            // The second: an open loopback asks nobody.
+            keys.insert("security".into(), json!([{ "bearer": [] }, {}]))
         }
     };
     let content = match route.carries {
@@ -119,26 +121,28 @@ fn parameters(route: &Route) -> Vec<Value> {
         .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": text }))
         .collect();
     all.extend(route.query.iter().map(|query| parameter(*query)));
-    let mut header = |name: &str, about: &str| {
-        let schema = json!({ "type": "string" });
+    let text = || json!({ "type": "string" });
+    let mut header = |name: &str, about: &str, schema: Value| {
         all.push(json!({ "name": name, "in": "header", "description": about, "schema": schema }));
     };
     if route.changes() {
-        header(
-            "Idempotency-Key",
-            "One word of at most 255 signs; the same request under it is done once",
-        );
+        let word = json!({ "type": "string", "pattern": "^[!-~]{1,255}$" });
+        header("Idempotency-Key", "The same request under it is done once", word);
     } else if matches!(route.gives, Gives::Tagged(_)) {
-        header("If-None-Match", "Answer 304 where it still is this");
+        header("If-None-Match", "Answer 304 where it still is this", text());
     }
     if matches!(route.gives, Gives::Events) {
-        header("Last-Event-ID", "Go on after this line");
+        header(
+            "Last-Event-ID",
+            "Go on after this line",
+            json!({ "type": "integer", "minimum": 0 }),
+        );
     }
     if matches!(route.carries, Carries::Document(_)) {
-        header("If-None-Match", "`*`: only where there is none yet");
+        header("If-None-Match", "`*`: only where there is none yet", text());
     }
     if route.changes() && !matches!(route.carries, Carries::Json(_)) {
-        header("If-Match", "Only where it still is this");
+        header("If-Match", "Only where it still is this", text());
     }
     all
 }
@@ -156,11 +160,7 @@ fn parameter(query: Query) -> Value {
             false,
             json!({ "type": "integer", "minimum": 1, "maximum": 500, "default": 100 }),
         ),
-        Query::Why => (
-            "Kept with who asked",
-            true,
-            json!({ "type": "string", "minLength": 1, "maxLength": 500 }),
-        ),
+        Query::Why => ("Kept with who asked", true, why_schema()),
     };
     json!({ "name": query.name(), "in": "query", "description": about, "required": required, "schema": schema })
 }

@@ -104,7 +104,7 @@ mod tests {
     fn guessing_costs_more_and_a_network_is_one_client() {
         let (rate, now) = (Rate::default(), Time::from_millis(0));
         let at = |text: &str| text.parse::<IpAddr>().unwrap();
-        for n in 0..BURST / (GUESS + 1) + 1 {
+        for n in 0..=BURST / (GUESS + 1) {
             let client = at(&format!("2001:db8::{n:x}"));
             if rate.take(client, 1, now).is_ok() {
                 rate.charge(client, GUESS);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::memory::Loaded;
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
@@ -57,6 +58,24 @@ pub struct Scene {
 }
 
 impl Scene {
+    /// From the records as they are now: for houses that keep no second copy of every machine. `None` where they are not,
+    /// or no longer, the machines that the report speaks of; `roll` is [`roll`] of those it was planned from.
+    pub fn of_records(
+        policy: Arc<Policy>,
+        report: Arc<TurnReport>,
+        planned_from: u64,
+        loaded: Loaded,
+        facts: Facts,
+    ) -> Option<Self> {
+        let Loaded { mut machines, state, journal, doors } = loaded;
+        if roll(&machines) != planned_from {
+            return None;
+        }
+        doors.put_on(&mut machines);
+        let open = journal.open().to_vec();
+        Some(Self { policy, report, machines, open, asks: doors.asks, facts, state })
+    }
+
     /// The input of the decision, for what prints it.
     pub fn input(&self) -> Input<'_> {
         Input {
@@ -71,6 +90,16 @@ impl Scene {
             state: self.state.as_ref(),
         }
     }
+}
+
+/// Which machines these are and in which order, in one number.
+pub fn roll(machines: &[Machine]) -> u64 {
+    // FNV-1a: it tells lists apart and guards nothing.
+    machines.iter().fold(0xcbf2_9ce4_8422_2325, |roll: u64, machine| {
+        let key = machine.key();
+        let bytes = key.as_str().bytes().chain([0]);
+        bytes.fold(roll, |roll, byte| (roll ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    })
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -44,7 +44,7 @@ where
     S: Store + Desk,
     V: View,
 {
-    let why = reason(&call.json::<Reason>()?.why)?;
+    let why = reason(&call.json::<Reason>()?.why.0)?;
     let pool = known(house, call)?;
     let found = AskVerb::PLAIN.into_iter().find(|verb| verb.name() == name);
     let verb = found.ok_or_else(super::broken)?;
@@ -61,7 +61,7 @@ where
     S: Store + Desk,
     V: View,
 {
-    let why = reason(&call.json::<Reason>()?.why)?;
+    let why = reason(&call.json::<Reason>()?.why.0)?;
     let pool = known(house, call)?;
     let machine = machine(house, call).await?;
     let verb = AskVerb::WriteOff(machine.id.clone());
@@ -83,9 +83,9 @@ where
     let (why, now) = match verb {
         MarkVerb::Delete => {
             let asked: DeleteMachine = call.json()?;
-            (asked.why, asked.now.unwrap_or_default())
+            (asked.why.0, asked.now.unwrap_or_default())
         }
-        _ => (call.json::<Reason>()?.why, false),
+        _ => (call.json::<Reason>()?.why.0, false),
     };
     let why = reason(&why)?;
     let pool = known(house, call)?;

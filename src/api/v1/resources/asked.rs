@@ -1,18 +1,43 @@
 //! What is asked for, and the receipt for it.
 
-use super::schema::{When, answers, asks};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::schema::{Book, Described, When, answers, asks};
+
+/// A sentence or two on one line, and not only blanks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Why(pub String);
+
+/// The longest reason, in characters.
+pub const LONGEST_WHY: usize = 500;
+
+/// What is asked of a reason, as a schema.
+pub fn why_schema() -> Value {
+    json!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST_WHY,
+        "pattern": r"^[^\x00-\x1f\x7f-\x9f]*\S[^\x00-\x1f\x7f-\x9f]*$",
+    })
+}
+
+impl Described for Why {
+    fn schema(_: &mut Book) -> Value {
+        why_schema()
+    }
+}
 
 asks! {
     /// Why something is asked for; it is kept with who asked.
     pub struct Reason {
-        /// One to 500 characters.
-        pub why: String,
+        pub why: Why,
     }
 
     /// Replace one machine.
     pub struct DeleteMachine {
-        /// One to 500 characters.
-        pub why: String,
+        pub why: Why,
         /// Accept the loss: the floor does not protect it. Default false.
         pub now: Option<bool>,
     }

@@ -5,6 +5,43 @@ use serde_json::{Value, json};
 
 use super::schema::{Book, Described};
 
+/// Every code there is. The description lists them, and the tests hold every answer to that list.
+pub const CODES: &[&str] = &[
+    "badKey",
+    "badLastEventId",
+    "badPath",
+    "badQuery",
+    "bodyTimedOut",
+    "bodyTooLarge",
+    "bodyUnwanted",
+    "changedMeanwhile",
+    "fileOwned",
+    "forbidden",
+    "foreignHost",
+    "foreignOrigin",
+    "inProgress",
+    "internal",
+    "invalidDocument",
+    "keyReused",
+    "methodNotAllowed",
+    "nameTaken",
+    "noKeys",
+    "noPlanYet",
+    "noRole",
+    "notFound",
+    "otherPool",
+    "preconditionFailed",
+    "scaleSetTaken",
+    "storeUnavailable",
+    "timedOut",
+    "tooManyRequests",
+    "tooManyStreams",
+    "unauthenticated",
+    "unsupportedMediaType",
+    "whyMissing",
+    "whyUnfit",
+];
+
 /// A pool document, as it is applied and as it is answered.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolDocument;
@@ -28,7 +65,7 @@ impl Described for PoolDocument {
             json!({
                 "type": "object",
                 "description": "The pool file as JSON. Keys that are left out have the defaults that the answer shows.",
-                "required": ["apiVersion", "kind", "name", "scaleSet"],
+                "required": ["apiVersion", "kind", "name", "scaleSet", "replicas"],
                 "additionalProperties": false,
                 "properties": {
                     "apiVersion": { "const": "poolkeeper/v1" },
@@ -134,7 +171,7 @@ impl Described for ProblemDocument {
                     "type": { "type": "string" },
                     "title": { "type": "string" },
                     "status": { "type": "integer" },
-                    "code": { "type": "string", "description": "Public contract; readers decide by it." },
+                    "code": { "type": "string", "enum": CODES, "description": "Public contract; readers decide by it." },
                     "detail": { "type": "string" },
                     "help": maybe("string"),
                     "errors": {
