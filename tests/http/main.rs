@@ -14,6 +14,7 @@ mod program;
 
 mod apply;
 mod contract;
+mod cuts;
 mod description;
 mod doors;
 mod events;
