@@ -4,7 +4,10 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
-use super::{completions, demo, doctor, emulate, explain, plan, serve, simulate, status, validate};
+use super::{
+    client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, token,
+    validate,
+};
 
 const ABOUT: &str =
     "Keeps pools of cloud VMs at the right size and on the right model, without taking them down.";
@@ -15,7 +18,8 @@ than the pool allows and never runs more than it allows, and says for each machi
 it waits.
 
 serve is the daemon, and the only command that changes anything in the cloud. status, plan and doctor look at a live \
-scale set where you name one; the others need no network and no account, and emulate serves this machine only.";
+scale set where you name one. Those from get to settle-capacity ask a Poolkeeper that serves, which writes down who asked \
+and why; the others need no network and no account. emulate serves this machine only.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,6 +34,9 @@ Examples:
   poolkeeper plan --snapshot now.json           the same, for a picture in a file
   poolkeeper explain --snapshot now.json        why nothing (more) happens now
   poolkeeper explain --snapshot now.json 17     what becomes of machine 17
+  poolkeeper get                                how the pools of one that serves are
+  poolkeeper pause web --why 'errors since noon'
+                                                stop its rollout where it is
   poolkeeper emulate --tls                      a made-up Azure for az and the SDKs
 
 Environment:
@@ -51,7 +58,16 @@ pub struct Cli {
     pub command: Command,
 
     /// How answers are printed
-    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    // Behind the options of a command, however many commands there are.
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        display_order = 900
+    )]
     pub output: Format,
 }
 
@@ -91,6 +107,26 @@ commands! {
     Plan in plan;
     Explain in explain;
     Doctor in doctor;
+    Get in client;
+    History in client;
+    Audit in client;
+    Apply in client;
+    Remove in client;
+    Pause in client;
+    Resume in client;
+    Abort in client;
+    Retry in client;
+    Approve in client;
+    Promote in client;
+    Rollback in client;
+    Refresh in client;
+    Hold in client;
+    Release in client;
+    DeleteMachine in client;
+    Keep in client;
+    WriteOff in client;
+    SettleCapacity in client;
+    Token in token;
     Simulate in simulate;
     Validate in validate;
     Emulate in emulate;

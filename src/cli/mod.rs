@@ -5,6 +5,7 @@
 //! Begin with [`run`]; [`args`] lists the commands, one file each. A new one is a file and a line in that list.
 
 pub mod args;
+mod client;
 mod cloud;
 mod completions;
 mod decide;
@@ -25,6 +26,7 @@ mod status;
 mod table;
 pub mod term;
 mod text;
+mod token;
 mod validate;
 
 use std::ffi::OsString;

@@ -87,7 +87,7 @@ fn day_number(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Prints a time as RFC 3339, the way `Time` does.
-pub(super) struct Shown(pub Time);
+pub struct Shown(pub Time);
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,7 +139,7 @@ impl Serialize for Shown {
 }
 
 /// A value of which there are few, each with its word.
-pub(super) trait Named: Copy + PartialEq + 'static {
+pub trait Named: Copy + PartialEq + 'static {
     const WORDS: &'static [(&'static str, Self)];
 
     fn word(self) -> &'static str {
@@ -150,7 +150,7 @@ pub(super) trait Named: Copy + PartialEq + 'static {
 
 /// A word out of its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Word<T>(pub T);
+pub struct Word<T>(pub T);
 
 impl<T: Named> Serialize for Word<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::next::becomes;
+use crate::api::v1::becomes::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::api::v1::{self, API_VERSION};
 use crate::cli::decide::Decision;

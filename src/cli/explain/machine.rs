@@ -1,6 +1,6 @@
 //! One machine: its class, why, what becomes of it, and what the records say.
 
-use super::next::becomes;
+use crate::api::v1::becomes::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::cli::exit::Failure;
 use crate::cli::page::{Page, class_style, condition_name, lifecycle_name, revision, since};

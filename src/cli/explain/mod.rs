@@ -4,9 +4,7 @@
 //! says most, `machine` is the page of one machine, `document` the JSON of both.
 
 mod document;
-mod foremost;
 mod machine;
-mod next;
 
 use std::path::PathBuf;
 
@@ -89,7 +87,7 @@ fn pool(page: &mut Page) {
 
 /// The hold that says most.
 fn reason(decision: &Decision) -> Option<&Hold> {
-    foremost::foremost(&decision.planned.report.holds)
+    crate::api::v1::foremost::foremost(&decision.planned.report.holds)
 }
 
 /// One line: what is done, and why no more.

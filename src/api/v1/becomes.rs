@@ -2,7 +2,7 @@
 
 use crate::model::plan::Why;
 
-pub(super) const fn becomes(why: Why) -> &'static str {
+pub const fn becomes(why: Why) -> &'static str {
     match why {
         Why::Fine => "nothing, while it serves and stays on target",
         Why::CloudDeletes => "the cloud takes it away by itself; it is replaced once it is gone",

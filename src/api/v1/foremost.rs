@@ -65,7 +65,7 @@ const ORDER: &[HoldReason] = &[
 ];
 
 /// The hold that says most; the first of them where several say as much.
-pub(super) fn foremost(holds: &[Hold]) -> Option<&Hold> {
+pub fn foremost(holds: &[Hold]) -> Option<&Hold> {
     let rank = |hold: &&Hold| ORDER.iter().position(|reason| *reason == hold.reason);
     holds.iter().min_by_key(|hold| rank(hold).unwrap_or(ORDER.len()))
 }

@@ -1,0 +1,309 @@
+//! The other side of the API: one request to a Poolkeeper elsewhere, repeated safely, and what it answered.
+//!
+//! Never here: what is printed, or which request is meant. A change carries a key that is made once, so that a repetition
+//! after a lost answer is known for what it is.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Method, Response, StatusCode};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::Deserialize;
+use url::{Host, Url};
+
+use super::http::text::hex;
+
+/// Where Poolkeeper listens, and is asked, where nobody says otherwise.
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7770";
+
+/// Waits before the second try and those after it. Each repeats the same request under the same key.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
+/// A server that asks for more patience than this is told about instead.
+const PATIENCE: u64 = 5;
+const CONNECT: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(40);
+
+/// A secret: it is printed nowhere.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    pub fn new(text: &str) -> Self {
+        Self(text.trim().to_owned())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("{0} is no address of a server, such as {DEFAULT_SERVER}")]
+    Address(String),
+    #[error("a token would travel unsealed to {0}: use https")]
+    Unsealed(String),
+    #[error("the HTTP client cannot be set up: {0}")]
+    Setup(#[source] reqwest::Error),
+    #[error("the system gives no random numbers")]
+    NoDice,
+    #[error("{server} cannot be reached: {say}")]
+    Unreachable { server: String, say: String },
+    #[error("{server} did not answer in time")]
+    TimedOut { server: String },
+    #[error("{server} is no Poolkeeper: it answered {status}")]
+    Strange { server: String, status: u16 },
+    #[error("{}", .0.detail)]
+    Refused(Box<Refused>),
+}
+
+/// A problem, as the server told it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Refused {
+    pub status: u16,
+    pub code: String,
+    pub detail: String,
+    pub help: Option<String>,
+    #[serde(default)]
+    pub errors: Vec<Fault>,
+}
+
+/// A fault of a document that was handed in.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Fault {
+    pub line: u32,
+    pub column: u32,
+    pub field: String,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    method: Method,
+    path: &'a [&'a str],
+    query: Vec<(&'static str, String)>,
+    body: Option<(&'static str, Vec<u8>)>,
+    key: Option<String>,
+}
+
+impl<'a> Request<'a> {
+    pub fn get(path: &'a [&'a str]) -> Self {
+        Self { method: Method::GET, path, query: Vec::new(), body: None, key: None }
+    }
+
+    pub fn post(path: &'a [&'a str], json: String) -> Result<Self, ClientError> {
+        let body = Some(("application/json", json.into_bytes()));
+        Ok(Self { method: Method::POST, body, key: Some(key()?), ..Self::get(path) })
+    }
+
+    pub fn put(path: &'a [&'a str], document: Vec<u8>) -> Result<Self, ClientError> {
+        let body = Some(("application/yaml", document));
+        Ok(Self { method: Method::PUT, body, key: Some(key()?), ..Self::get(path) })
+    }
+
+    pub fn delete(path: &'a [&'a str]) -> Result<Self, ClientError> {
+        Ok(Self { method: Method::DELETE, key: Some(key()?), ..Self::get(path) })
+    }
+
+    pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {
+        self.query.push((name, value.to_string()));
+        self
+    }
+}
+
+fn key() -> Result<String, ClientError> {
+    let mut bytes = [0; 16];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| ClientError::NoDice)?;
+    Ok(hex(&bytes))
+}
+
+#[derive(Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    token: Option<Token>,
+}
+
+impl Client {
+    /// `ca`: certificates in PEM to trust beside those of the system.
+    pub fn new(server: &str, token: Option<Token>, ca: Option<&[u8]>) -> Result<Self, ClientError> {
+        let bad = || ClientError::Address(server.to_owned());
+        let base = Url::parse(server).map_err(|_| bad())?;
+        let is_plain = match base.scheme() {
+            "http" => true,
+            "https" => false,
+            _ => return Err(bad()),
+        };
+        let local = is_local(&base);
+        if base.cannot_be_a_base() || !base.username().is_empty() || base.password().is_some() {
+            return Err(bad());
+        }
+        if is_plain && !local && token.is_some() {
+            return Err(ClientError::Unsealed(server.to_owned()));
+        }
+        // The second time it says that one is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER);
+        if let Some(ca) = ca {
+            let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(ClientError::Setup)?;
+            builder = builder.tls_certs_merge(ca);
+        }
+        if local {
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(ClientError::Setup)?;
+        Ok(Self { http, base, token })
+    }
+
+    /// What was answered, as text.
+    pub async fn send(&self, request: &Request<'_>) -> Result<String, ClientError> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let tried = self.try_once(request).await;
+            let (failed, wait) = match tried {
+                Ok(text) => return Ok(text),
+                Err(failed) => failed,
+            };
+            match (wait, pauses.next()) {
+                (Some(wait), Some(pause)) => tokio::time::sleep(pause.max(wait)).await,
+                _ => return Err(failed),
+            }
+        }
+    }
+
+    /// With how long to wait at least, where it may be tried again.
+    async fn try_once(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<String, (ClientError, Option<Duration>)> {
+        let response = self.build(request).map_err(|error| (error, None))?.send().await;
+        let response = response.map_err(|error| {
+            // Where no connection was had nothing was sent, and waiting here helps nobody.
+            let again = (!error.is_connect()).then_some(Duration::ZERO);
+            (self.lost(&error), again)
+        })?;
+        let (status, wait) = (response.status(), patience(&response));
+        let text = response.text().await;
+        let text = text.map_err(|error| (self.lost(&error), Some(Duration::ZERO)))?;
+        if status.is_success() {
+            return Ok(text);
+        }
+        let refused: Result<Refused, _> = serde_json::from_str(&text);
+        let refused = refused.map_err(|_| {
+            let (server, status) = (self.server(), status.as_u16());
+            (ClientError::Strange { server, status }, None)
+        })?;
+        let again =
+            matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+                || refused.code == "inProgress";
+        Err((ClientError::Refused(Box::new(refused)), wait.filter(|_| again)))
+    }
+
+    fn build(&self, request: &Request<'_>) -> Result<reqwest::RequestBuilder, ClientError> {
+        let mut url = self.base.clone();
+        let bad = || ClientError::Address(self.server());
+        url.path_segments_mut()
+            .map_err(|()| bad())?
+            .pop_if_empty()
+            .extend(["api", "v1"].iter().chain(request.path));
+        if !request.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&request.query);
+        }
+        let mut built = self.http.request(request.method.clone(), url);
+        if let Some(Token(token)) = &self.token {
+            built = built.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if let Some(key) = &request.key {
+            built = built.header("idempotency-key", key);
+        }
+        if let Some((kind, body)) = &request.body {
+            built = built.header(CONTENT_TYPE, *kind).body(body.clone());
+        }
+        Ok(built)
+    }
+
+    fn lost(&self, error: &reqwest::Error) -> ClientError {
+        let server = self.server();
+        if error.is_timeout() {
+            return ClientError::TimedOut { server };
+        }
+        // The innermost reason says most; those around it repeat the address.
+        let mut inner: &dyn std::error::Error = error;
+        while let Some(source) = inner.source() {
+            inner = source;
+        }
+        ClientError::Unreachable { server, say: inner.to_string() }
+    }
+
+    fn server(&self) -> String {
+        self.base.origin().ascii_serialization()
+    }
+}
+
+/// What the server asks for; `None`: more than anybody waits for.
+fn patience(response: &Response) -> Option<Duration> {
+    let asked = response.headers().get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
+    let seconds = asked.and_then(|wait| wait.parse::<u64>().ok()).unwrap_or_default();
+    (seconds <= PATIENCE).then(|| Duration::from_secs(seconds))
+}
+
+fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(server: &str, token: bool) -> Result<Client, ClientError> {
+        Client::new(server, token.then(|| Token::new("pk_secret")), None)
+    }
+
+    #[test]
+    fn a_token_goes_to_this_machine_or_sealed() {
+        for server in
+            ["http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1", "https://pools.example"]
+        {
+            assert!(made(server, true).is_ok(), "{server}");
+        }
+        let refused = made("http://pools.example", true).unwrap_err();
+        assert!(matches!(refused, ClientError::Unsealed(_)), "{refused}");
+        assert!(made("http://pools.example", false).is_ok());
+        for server in ["", "pools", "ftp://x", "http://ann:pw@localhost", "/x"] {
+            assert!(matches!(made(server, false), Err(ClientError::Address(_))), "{server}");
+        }
+        let shown = format!("{:?}", made(DEFAULT_SERVER, true).unwrap());
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn names_stay_names_in_a_path() {
+        let client = made("http://localhost:1/base/", true).unwrap();
+        let path = ["pools", "a/b ?#", "status"];
+        let built =
+            client.build(&Request::get(&path).with("why", "x & y")).unwrap().build().unwrap();
+        assert_eq!(
+            built.url().as_str(),
+            "http://localhost:1/base/api/v1/pools/a%2Fb%20%3F%23/status?why=x+%26+y"
+        );
+        let one = Request::post(&path, "{}".into()).unwrap();
+        let two = Request::post(&path, "{}".into()).unwrap();
+        assert!(one.key.is_some() && one.key != two.key);
+    }
+}

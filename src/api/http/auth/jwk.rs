@@ -1,0 +1,114 @@
+//! Keys of an issuer, as its key set publishes them, and the check of one signature.
+
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+};
+use serde::Deserialize;
+
+use crate::api::http::text::from_base64url;
+
+/// How a token may be signed. Every other way, and `none` above all, is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    Rs256,
+    Es256,
+}
+
+impl Algorithm {
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "RS256" => Some(Algorithm::Rs256),
+            "ES256" => Some(Algorithm::Es256),
+            _ => None,
+        }
+    }
+}
+
+/// A public key, and for which algorithm it is. A key is never used for another.
+#[derive(Debug, Clone)]
+pub struct Key {
+    pub id: Option<Box<str>>,
+    material: Material,
+}
+
+#[derive(Debug, Clone)]
+enum Material {
+    Rsa {
+        n: Vec<u8>,
+        e: Vec<u8>,
+    },
+    /// An uncompressed point.
+    P256(Vec<u8>),
+}
+
+#[derive(Deserialize)]
+struct Set<'a> {
+    #[serde(borrow)]
+    keys: Vec<Written<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Written<'a> {
+    kty: &'a str,
+    kid: Option<Box<str>>,
+    alg: Option<&'a str>,
+    r#use: Option<&'a str>,
+    n: Option<&'a str>,
+    e: Option<&'a str>,
+    crv: Option<&'a str>,
+    x: Option<&'a str>,
+    y: Option<&'a str>,
+}
+
+/// An issuer has a handful.
+const MOST: usize = 64;
+/// Bytes of a coordinate on P-256.
+const COORDINATE: usize = 32;
+
+/// The usable keys of a key set; `None`: it is no key set. Keys of other kinds are passed over.
+pub fn read(text: &str) -> Option<Vec<Key>> {
+    let set: Set<'_> = serde_json::from_str(text).ok()?;
+    Some(set.keys.iter().take(MOST).filter_map(key).collect())
+}
+
+fn key(written: &Written<'_>) -> Option<Key> {
+    if written.r#use.is_some_and(|meant| meant != "sig") {
+        return None;
+    }
+    let is_for = |name| written.alg.is_none_or(|alg| alg == name);
+    let bytes = |text: Option<&str>| text.and_then(from_base64url);
+    let material = match written.kty {
+        "RSA" if is_for("RS256") => Material::Rsa { n: bytes(written.n)?, e: bytes(written.e)? },
+        "EC" if is_for("ES256") && written.crv == Some("P-256") => {
+            let (x, y) = (bytes(written.x)?, bytes(written.y)?);
+            if x.len() != COORDINATE || y.len() != COORDINATE {
+                return None;
+            }
+            Material::P256([&[4], &x[..], &y[..]].concat())
+        }
+        _ => return None,
+    };
+    Some(Key { id: written.kid.clone(), material })
+}
+
+impl Key {
+    pub fn is_for(&self, algorithm: Algorithm) -> bool {
+        matches!(
+            (&self.material, algorithm),
+            (Material::Rsa { .. }, Algorithm::Rs256) | (Material::P256(_), Algorithm::Es256)
+        )
+    }
+
+    pub fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+        match (&self.material, algorithm) {
+            (Material::Rsa { n, e }, Algorithm::Rs256) => RsaPublicKeyComponents { n, e }
+                .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
+                .is_ok(),
+            (Material::P256(point), Algorithm::Es256) => {
+                let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
+                key.verify(message, signature).is_ok()
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Who asks, and what they may. An open door stands on the loopback alone; any other asks for a token.
+//!
+//! Never here: what a role may do (the table of routes says so), and a secret in text: of a token only its hash is kept.
+//! Begin with [`Door`].
+
+pub mod browser;
+mod jwk;
+mod jwt;
+pub mod oidc;
+pub mod tokens;
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+
+use super::problem::Problem;
+use crate::model::time::Time;
+pub use oidc::{KeySource, KeysFailed, Oidc, OidcSettings};
+pub use tokens::{Tokens, TokensError};
+
+/// What somebody may do; each may all that the one before may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Look.
+    Viewer,
+    /// Ask for what the pools' own policies allow: verbs, holds, deletes.
+    Operator,
+    /// Say what those policies are.
+    Admin,
+}
+
+impl Role {
+    pub const ALL: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::Operator => "operator",
+            Role::Admin => "admin",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.name() == word)
+    }
+}
+
+/// Who asks, as was proved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    pub name: Box<str>,
+    pub role: Role,
+}
+
+/// Who is let in.
+#[derive(Debug)]
+pub enum Door {
+    /// Whoever reaches the loopback may do all. Web pages may not, although they reach it: see [`browser`].
+    Open,
+    Guarded {
+        tokens: Tokens,
+        oidc: Option<Box<Oidc>>,
+    },
+}
+
+/// How the audit calls whoever came through an open door.
+const ANYBODY: &str = "local";
+
+impl Door {
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Door::Open)
+    }
+
+    pub async fn admit(&self, headers: &HeaderMap, now: Time) -> Result<Principal, Problem> {
+        let (tokens, oidc) = match self {
+            Door::Open => return Ok(Principal { name: ANYBODY.into(), role: Role::Admin }),
+            Door::Guarded { tokens, oidc } => (tokens, oidc),
+        };
+        let token = bearer(headers)?;
+        if let Some(principal) = tokens.find(token) {
+            return Ok(principal);
+        }
+        match oidc {
+            Some(oidc) if token.contains('.') => oidc.admit(token, now).await,
+            _ => Err(Problem::unauthenticated("the token is not known")),
+        }
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (first, second) = (given.next(), given.next());
+    if second.is_some() {
+        return Err(Problem::unauthenticated("there is more than one Authorization header"));
+    }
+    let Some(first) = first else {
+        return Err(Problem::unauthenticated("a bearer token is needed"));
+    };
+    let bearer = first.to_str().ok().and_then(|value| value.split_once(' '));
+    let token = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let token = token.map(|(_, token)| token.trim());
+    token
+        .filter(|token| !token.is_empty())
+        .ok_or_else(|| Problem::unauthenticated("the Authorization header is no bearer token"))
+}

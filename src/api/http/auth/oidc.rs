@@ -1,0 +1,184 @@
+//! Bearer tokens of an identity provider (OpenID Connect): signed, for us, in time, and with a role.
+//!
+//! The keys come through a port, [`KeySource`]: this room asks nobody outside.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::jwk::{self, Key};
+use super::jwt::{self, Claims, Taken};
+use super::{Principal, Role};
+use crate::api::http::problem::Problem;
+use crate::model::time::{Span, Time};
+
+/// How far the clocks of issuer and house may differ.
+// A minute: what providers recommend; NTP keeps far below it.
+const SKEW: Span = Span::minutes(1);
+/// Keys are fetched again after this, so that a withdrawn one ends.
+const KEYS_FRESH: Span = Span::hours(1);
+/// Keys older than this are believed no more, even where no newer can be had.
+const KEYS_LAST: Span = Span::hours(24);
+/// A token with an unknown key, or a source that fails, makes us fetch again no sooner than this: nobody outside may
+/// make us ask the provider for each of his requests.
+const FETCH_AGAIN: Span = Span::seconds(30);
+/// How a name looks in the audit at most.
+const LONGEST_NAME: usize = 128;
+
+pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<String, KeysFailed>> + Send + 'a>>;
+
+/// Where the key set of the issuer comes from.
+pub trait KeySource: Send + Sync {
+    /// The JSON of the key set, as it is now.
+    fn fetch(&self) -> Fetching<'_>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the keys of the identity provider could not be had: {0}")]
+pub struct KeysFailed(pub Box<str>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OidcSettings {
+    /// Exactly as the tokens say it.
+    pub issuer: Box<str>,
+    pub audience: Box<str>,
+    /// The claim that names the person: `sub`, `email`, `preferred_username`.
+    pub name_claim: Box<str>,
+    /// The claim that lists roles or groups.
+    pub role_claim: Box<str>,
+    /// Which value of that claim means which role; of several the highest counts. Without any, nobody is let in.
+    pub roles: BTreeMap<Box<str>, Role>,
+}
+
+pub struct Oidc {
+    settings: OidcSettings,
+    source: Arc<dyn KeySource>,
+    cache: Mutex<Cache>,
+    /// One fetch at a time; the others wait for it.
+    fetching: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Cache {
+    keys: Arc<[Key]>,
+    fetched: Option<Time>,
+    tried: Option<Time>,
+}
+
+impl fmt::Debug for Oidc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Oidc").field("issuer", &self.settings.issuer).finish_non_exhaustive()
+    }
+}
+
+impl Oidc {
+    pub fn new(settings: OidcSettings, source: Arc<dyn KeySource>) -> Self {
+        let (cache, fetching) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { settings, source, cache, fetching }
+    }
+
+    pub(super) async fn admit(&self, token: &str, now: Time) -> Result<Principal, Problem> {
+        let refused = Problem::unauthenticated;
+        let Some(taken) = jwt::take(token) else {
+            return Err(refused("the token is not one that is signed with RS256 or ES256"));
+        };
+        // What costs nothing comes first: a token for others makes us ask nobody.
+        if *taken.claims.iss != *self.settings.issuer {
+            return Err(refused("the token is of another issuer"));
+        }
+        if !taken.claims.aud.names(&self.settings.audience) {
+            return Err(refused("the token is for another audience"));
+        }
+        in_time(&taken.claims, now)?;
+        if !self.is_signed(&taken, now).await? {
+            return Err(refused("the token's signature is not of a known key"));
+        }
+        let name = self.name(&taken.claims);
+        let name = name.ok_or(refused("the token does not say who it is"))?;
+        let role = self.role(&taken.claims);
+        let role = role.ok_or_else(|| {
+            let status = axum::http::StatusCode::FORBIDDEN;
+            Problem::new(status, "noRole", "the token is good and names no role that is known here")
+        })?;
+        Ok(Principal { name, role })
+    }
+
+    async fn is_signed(&self, taken: &Taken<'_>, now: Time) -> Result<bool, Problem> {
+        let verifies = |keys: &[Key]| {
+            let mut meant = keys.iter().filter(|key| {
+                let is_named = taken.key_id.is_none() || key.id.is_none() || key.id == taken.key_id;
+                is_named && key.is_for(taken.algorithm)
+            });
+            meant.any(|key| key.verifies(taken.algorithm, taken.message, &taken.signature))
+        };
+        let known = |cache: &Cache| {
+            let named = |key: &Key| taken.key_id.is_none() || key.id == taken.key_id;
+            cache.keys.iter().any(named)
+        };
+        let cache = self.cached();
+        let is_fresh = cache.fetched.is_some_and(|at| now.since(at) < KEYS_FRESH);
+        if is_fresh && known(&cache) {
+            return Ok(verifies(&cache.keys));
+        }
+        self.renew(now).await;
+        let cache = self.cached();
+        match cache.fetched {
+            Some(at) if now.since(at) < KEYS_LAST => Ok(verifies(&cache.keys)),
+            _ => {
+                let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
+                let say = "the keys of the identity provider cannot be had now";
+                Err(Problem::new(status, "noKeys", say).later(FETCH_AGAIN.millis() / 1_000))
+            }
+        }
+    }
+
+    fn cached(&self) -> Cache {
+        // Each write is whole: a panic elsewhere leaves nothing half done.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Fetch the keys, unless that was tried just now. A failure leaves those that were there.
+    async fn renew(&self, now: Time) {
+        let _one_at_a_time = self.fetching.lock().await;
+        if self.cached().tried.is_some_and(|at| now.since(at) < FETCH_AGAIN) {
+            return;
+        }
+        let fetched = self.source.fetch().await;
+        let keys = fetched.ok().and_then(|text| jwk::read(&text));
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.tried = Some(now);
+        if let Some(keys) = keys.filter(|keys| !keys.is_empty()) {
+            (cache.keys, cache.fetched) = (keys.into(), Some(now));
+        }
+    }
+
+    fn name(&self, claims: &Claims) -> Option<Box<str>> {
+        let name = claims.others.get(&*self.settings.name_claim)?.as_str()?;
+        let name: String = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
+        // No name of a provider can be taken for one of the file, which knows no colon.
+        (!name.trim().is_empty()).then(|| format!("oidc:{}", name.trim()).into())
+    }
+
+    fn role(&self, claims: &Claims) -> Option<Role> {
+        let of = |value: &Value| self.settings.roles.get(value.as_str()?).copied();
+        match claims.others.get(&*self.settings.role_claim)? {
+            Value::Array(many) => many.iter().filter_map(of).max(),
+            one => of(one),
+        }
+    }
+}
+
+fn in_time(claims: &Claims, now: Time) -> Result<(), Problem> {
+    let seconds = |span: Span| span.millis() as f64 / 1_000.0;
+    let now = now.millis() as f64 / 1_000.0;
+    if claims.exp + seconds(SKEW) <= now {
+        return Err(Problem::unauthenticated("the token is over"));
+    }
+    if claims.nbf.is_some_and(|from| from - seconds(SKEW) > now) {
+        return Err(Problem::unauthenticated("the token is not valid yet"));
+    }
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! Sockets: who may stand where, how many come in, how long they may take.
+//!
+//! An address that others reach is listened on with TLS and a guarded door, or not at all. A client that dawdles over its
+//! head, its handshake or our answer is let go; a place is taken before a connection is.
+
+mod patient;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+
+use super::Api;
+use super::auth::Door;
+use super::view::View;
+use crate::memory::{Desk, Store};
+use patient::Patient;
+
+/// Connections at a time, and of one address.
+const CONNECTIONS: usize = 1_024;
+const OF_ONE_CLIENT: u32 = 256;
+/// A handshake, and the head of a request, take no longer. An idle connection ends after this too.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const HEAD: Duration = Duration::from_secs(15);
+/// The head of a request is no longer than this, and has no more lines.
+const HEAD_BYTES: usize = 32 << 10;
+const HEAD_LINES: usize = 64;
+/// What was begun may end within this time once no more is taken in.
+const STOPPING: Duration = Duration::from_secs(5);
+/// The system refuses sockets: it is asked again after a moment.
+const BREATH: Duration = Duration::from_millis(100);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error(
+        "{0} is reached by others, and nobody is asked for a token: configure tokens or an identity provider, or listen on the loopback"
+    )]
+    Unguarded(SocketAddr),
+    #[error(
+        "{0} is reached by others, and tokens would travel unsealed: configure a certificate, or listen on the loopback"
+    )]
+    Unsealed(SocketAddr),
+    #[error("nobody could come in: there is no token and no identity provider")]
+    Nobody,
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: rustls::pki_types::pem::Error },
+    #[error("the certificate and its key do not fit: {0}")]
+    Certificate(#[from] rustls::Error),
+}
+
+/// What is shown to those who come with TLS.
+#[derive(Clone)]
+pub struct Certificate(Arc<ServerConfig>);
+
+impl std::fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Certificate").finish_non_exhaustive()
+    }
+}
+
+impl Certificate {
+    /// From files in PEM: the chain, and its key.
+    pub fn read(chain: &Path, key: &Path) -> Result<Self, ListenError> {
+        let unread = |path: &Path| {
+            let path = path.to_owned();
+            move |source| ListenError::Read { path, source }
+        };
+        let certificates = CertificateDer::pem_file_iter(chain)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(unread(chain))?;
+        let key = PrivateKeyDer::from_pem_file(key).map_err(unread(key))?;
+        Ok(Self::of(certificates, key)?)
+    }
+
+    pub fn of(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+/// A port that is taken, and not served yet.
+pub struct Listening<S, V> {
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    address: SocketAddr,
+    api: Api<S, V>,
+}
+
+impl<S, V> std::fmt::Debug for Listening<S, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listening").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl<S, V> Listening<S, V>
+where
+    S: Store + Desk + Send + Sync + 'static,
+    V: View,
+{
+    pub async fn at(
+        address: SocketAddr,
+        certificate: Option<Certificate>,
+        api: Api<S, V>,
+    ) -> Result<Self, ListenError> {
+        may_stand(address, certificate.is_some(), &api.door())?;
+        let failed = |source| ListenError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let tls = certificate.map(|certificate| TlsAcceptor::from(certificate.0));
+        Ok(Self { listener, tls, address, api })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Until `stop`; then nothing new is taken in, streams end, and what was begun may end.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let crowd = Arc::new(Crowd::default());
+        let stopping = self.api.house().stopping.clone();
+        tokio::pin!(stop);
+        loop {
+            let next = async {
+                // The queue of the system holds back whoever finds no place.
+                let place = Arc::clone(&places).acquire_owned().await;
+                (place, self.listener.accept().await)
+            };
+            let (place, accepted) = tokio::select! {
+                next = next => next,
+                () = &mut stop => break,
+            };
+            let (Ok(place), Ok((stream, peer))) = (place, accepted) else {
+                tokio::time::sleep(BREATH).await;
+                continue;
+            };
+            let Some(guest) = crowd.enter(peer.ip()) else { continue };
+            let (api, tls) = (self.api.clone(), self.tls.clone());
+            let stopping = stopping.subscribe();
+            tokio::spawn(async move {
+                welcome(api, tls, stream, peer.ip(), stopping).await;
+                drop((guest, place));
+            });
+        }
+        drop(self.listener);
+        stopping.send_replace(true);
+        let gone = places.acquire_many(CONNECTIONS as u32);
+        // Whoever still reads after that is cut off.
+        let _all_or_time = tokio::time::timeout(STOPPING, gone).await;
+    }
+}
+
+fn may_stand(address: SocketAddr, is_sealed: bool, door: &Door) -> Result<(), ListenError> {
+    let is_loopback = address.ip().to_canonical().is_loopback();
+    match door {
+        Door::Open if !is_loopback => Err(ListenError::Unguarded(address)),
+        Door::Guarded { tokens, oidc: None } if tokens.is_empty() => Err(ListenError::Nobody),
+        _ if !is_loopback && !is_sealed => Err(ListenError::Unsealed(address)),
+        _ => Ok(()),
+    }
+}
+
+async fn welcome<S, V>(
+    api: Api<S, V>,
+    tls: Option<TlsAcceptor>,
+    stream: TcpStream,
+    client: IpAddr,
+    stopping: watch::Receiver<bool>,
+) where
+    S: Store + Desk + Send + Sync + 'static,
+    V: View,
+{
+    // Answers are small and whole; waiting for more of them helps nobody.
+    let _kept_as_it_is = stream.set_nodelay(true);
+    match tls {
+        None => converse(api, stream, client, stopping).await,
+        Some(tls) => {
+            let shaken = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
+            if let Ok(Ok(stream)) = shaken {
+                converse(api, stream, client, stopping).await;
+            }
+        }
+    }
+}
+
+async fn converse<S, V, T>(
+    api: Api<S, V>,
+    stream: T,
+    client: IpAddr,
+    mut stopping: watch::Receiver<bool>,
+) where
+    S: Store + Desk + Send + Sync + 'static,
+    V: View,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let api = api.clone();
+        async move { Ok::<_, Infallible>(api.answer(request.map(Body::new), client).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_headers(HEAD_LINES)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(Patient::new(stream)), service);
+    tokio::pin!(connection);
+    let stopped = async {
+        // An error means that nobody is left who could say stop.
+        let _told = stopping.wait_for(|stop| *stop).await;
+    };
+    // How a conversation ended is the client's matter.
+    tokio::select! {
+        _ended = connection.as_mut() => return,
+        () = stopped => connection.as_mut().graceful_shutdown(),
+    }
+    let _ended = tokio::time::timeout(STOPPING, connection).await;
+}
+
+/// How many connections each address has.
+#[derive(Debug, Default)]
+struct Crowd(Mutex<BTreeMap<IpAddr, u32>>);
+
+/// Gives its place back when it goes.
+struct Guest(Arc<Crowd>, IpAddr);
+
+impl Crowd {
+    fn enter(self: &Arc<Self>, client: IpAddr) -> Option<Guest> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = known.entry(client).or_default();
+        let fits = *count < OF_ONE_CLIENT;
+        *count += u32::from(fits);
+        fits.then(|| Guest(Arc::clone(self), client))
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut known = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = known.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                known.remove(&self.1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::http::auth::{Role, Tokens, tokens};
+
+    #[test]
+    fn an_address_that_others_reach_needs_tls_and_tokens() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let guarded = || {
+            let made = tokens::make("ann", Role::Admin).unwrap();
+            Door::Guarded { tokens: Tokens::read(&made.line).unwrap(), oidc: None }
+        };
+        for open in ["127.0.0.1:1", "[::1]:1", "127.9.9.9:1", "[::ffff:127.0.0.1]:1"] {
+            assert!(may_stand(address(open), false, &Door::Open).is_ok(), "{open}");
+            assert!(may_stand(address(open), false, &guarded()).is_ok(), "{open}");
+        }
+        for reached in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[::ffff:10.0.0.1]:1"] {
+            let at = address(reached);
+            for sealed in [false, true] {
+                let refused = may_stand(at, sealed, &Door::Open);
+                assert!(matches!(refused, Err(ListenError::Unguarded(_))), "{reached}");
+            }
+            let refused = may_stand(at, false, &guarded());
+            assert!(matches!(refused, Err(ListenError::Unsealed(_))), "{reached}");
+            assert!(may_stand(at, true, &guarded()).is_ok(), "{reached}");
+        }
+        let nobody = Door::Guarded { tokens: Tokens::default(), oidc: None };
+        let refused = may_stand(address("127.0.0.1:1"), true, &nobody);
+        assert!(matches!(refused, Err(ListenError::Nobody)));
+    }
+
+    #[test]
+    fn one_address_has_so_many_places() {
+        let (crowd, here) = (Arc::new(Crowd::default()), IpAddr::from([127, 0, 0, 1]));
+        let mut guests: Vec<Guest> = (0..OF_ONE_CLIENT).filter_map(|_| crowd.enter(here)).collect();
+        assert_eq!(guests.len(), OF_ONE_CLIENT as usize);
+        assert!(crowd.enter(here).is_none());
+        assert!(crowd.enter(IpAddr::from([127, 0, 0, 2])).is_some());
+        guests.pop();
+        assert!(crowd.enter(here).is_some());
+        drop(guests);
+        assert!(crowd.0.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,95 @@
+//! The rollout of a pool: what the records say of it, and what the last plan made of it.
+
+use std::sync::Arc;
+
+use super::super::House;
+use super::super::call::{Answer, Call};
+use super::super::problem::Problem;
+use super::super::view::View;
+use super::{known, of_estimate};
+use crate::api::v1::API_VERSION;
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::pools::{AskShown, EndedRollout, OpenRollout, RolloutShown};
+use crate::api::v1::wire::Named;
+use crate::memory::Store;
+use crate::model::ids::Revision;
+use crate::model::plan::{Ask, RolloutPhase};
+use crate::model::rollout::{Ended, Rollout, Stage};
+use crate::model::time::Time;
+
+pub async fn rollout<S: Store, V: View>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<Answer, Problem> {
+    let pool = known(house, call)?;
+    let name = &pool.policy.name;
+    let loaded = house.store.load(name).await.map_err(|error| Problem::store(&error))?;
+    let state = loaded.state.unwrap_or_default();
+    let planned = pool.report.as_ref().and_then(|report| report.planned.as_ref());
+    let report = planned.map(|planned| &planned.report.rollout);
+    let revision =
+        |of: Option<&Option<Revision>>| of.and_then(Option::as_ref).map(ToString::to_string);
+    let keys = report.map_or(&[][..], |report| &report.exceptions);
+    let shown = RolloutShown {
+        api_version: API_VERSION,
+        kind: "Rollout",
+        pool: name.to_string(),
+        phase: report.map_or(RolloutPhase::None, |report| report.phase).name(),
+        from: revision(report.map(|report| &report.from)),
+        to: revision(report.map(|report| &report.to)),
+        reference: revision(report.map(|report| &report.reference)),
+        done: report.map_or(0, |report| report.done),
+        total: report.map_or(0, |report| report.total),
+        failed: report.map_or(0, |report| report.failed),
+        exceptions: keys.iter().map(ToString::to_string).collect(),
+        open: state.rollout.as_ref().map(open),
+        last: state.last.as_ref().map(ended),
+        asks: loaded.doors.asks.iter().map(ask).collect(),
+        estimate: planned.map(|planned| of_estimate(&planned.report.estimate)),
+    };
+    Ok(Answer::tagged(&shown))
+}
+
+fn open(rollout: &Rollout) -> OpenRollout {
+    let (since, by, why): (Option<Time>, _, _) = match &rollout.stage {
+        Stage::Going => (None, None, None),
+        Stage::Paused { by, why, at } => (Some(*at), Some(by.to_string()), Some(why.to_string())),
+        Stage::Failing { why, at } => (Some(*at), None, Some(why.to_string())),
+        Stage::Baking { since } => (Some(*since), None, None),
+    };
+    OpenRollout {
+        cause: rollout.cause.word(),
+        opened: When(rollout.opened),
+        covered: rollout.covered,
+        stage: rollout.stage.name(),
+        since: since.map(When),
+        by,
+        why,
+        checkpoints_passed: rollout.passed,
+        soaking: rollout.soaking.map(When),
+        approved: rollout.approved,
+        progress_at: When(rollout.progress.at),
+    }
+}
+
+fn ended(last: &Ended) -> EndedRollout {
+    EndedRollout {
+        cause: last.cause.word(),
+        to: last.to.to_string(),
+        how: last.how.word(),
+        at: When(last.at),
+        done: last.done,
+        covered: last.covered,
+        failed: last.failed,
+    }
+}
+
+fn ask(ask: &Ask) -> AskShown {
+    AskShown {
+        id: ask.id.to_string(),
+        verb: ask.verb.name(),
+        by: ask.by.to_string(),
+        why: ask.why.to_string(),
+        at: When(ask.at),
+    }
+}

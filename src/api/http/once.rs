@@ -1,0 +1,141 @@
+//! A request that carries a key of its own is done once, however often it is sent: the same key and the same request
+//! give the same answer; the same key with another request is refused.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderName, StatusCode};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Serialize};
+
+use super::call::{Answer, Call, Content};
+use super::problem::Problem;
+use super::route::{Op, Route};
+use super::text::{fingerprint, hex};
+use super::view::View;
+use super::{House, apply, broken, wishes};
+use crate::memory::{Claim, Desk, Store};
+use crate::model::time::{Span, Time};
+
+pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: &str = "idempotency-replayed";
+const LONGEST_KEY: usize = 255;
+/// A claim without an answer that is younger is still being done; whoever made an older one died.
+// Twice what an answer may take.
+const DOING: Span = Span::seconds(60);
+
+/// Who asked, under which name it is remembered, and since when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Id(pub String);
+
+impl Id {
+    /// Never given twice.
+    fn fresh() -> Result<Self, Problem> {
+        let mut bytes = [0; 16];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| broken())?;
+        Ok(Self(hex(&bytes)))
+    }
+
+    /// The same for every repetition of a request, so that what is written twice is known.
+    fn claimed(name: &str, at: Time) -> Self {
+        Self(fingerprint(&[b"ask", name.as_bytes(), &at.millis().to_be_bytes()]))
+    }
+}
+
+/// An answer as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    status: u16,
+    body: String,
+    tag: Option<String>,
+}
+
+pub async fn perform<S, V>(
+    house: &Arc<House<S, V>>,
+    route: &Route,
+    call: &Call,
+) -> Result<Answer, Problem>
+where
+    S: Store + Desk + Send + Sync + 'static,
+    V: View,
+{
+    let Some(key) = key(call)? else { return run(house, call, &Id::fresh()?).await };
+    let name = fingerprint(&[call.who().as_bytes(), key.as_bytes()]);
+    let why = call.query(super::route::Query::Why).unwrap_or_default();
+    let request = fingerprint(&[
+        route.method.as_str().as_bytes(),
+        call.path.as_bytes(),
+        why.as_bytes(),
+        &call.body,
+    ]);
+    let desk = &house.store;
+    let claim = desk.claim(&name, &request, call.now).await;
+    let since = match claim.map_err(|error| Problem::store(&error))? {
+        Claim::Yours => call.now,
+        Claim::Answered(kept) => return replay(&kept),
+        Claim::Another => {
+            let say = "this Idempotency-Key was used for another request";
+            return Err(Problem::invalid("keyReused", say).help("make a new key for a new request"));
+        }
+        Claim::Asked { at } if call.now.since(at) < DOING => {
+            let say = "the same request is being done";
+            return Err(Problem::conflict("inProgress", say).later(1));
+        }
+        Claim::Asked { at } => at,
+    };
+    let done = run(house, call, &Id::claimed(&name, since)).await;
+    match &done {
+        Ok(answer) => {
+            let kept = serde_json::to_string(&kept(answer)).unwrap_or_default();
+            let answered = desk.answer(&name, &kept).await;
+            answered.map_err(|error| Problem::store(&error))?;
+        }
+        // Where the store failed it may have been written: the claim stays, and a repetition does it under the same id.
+        Err(problem) if problem.status.is_server_error() => {}
+        Err(_) => desk.unclaim(&name).await.map_err(|error| Problem::store(&error))?,
+    }
+    done
+}
+
+fn key(call: &Call) -> Result<Option<&str>, Problem> {
+    let mut given = call.headers.get_all(&KEY).iter();
+    let (Some(first), second) = (given.next(), given.next()) else { return Ok(None) };
+    let key = first.to_str().ok().map(str::trim).filter(|_| second.is_none());
+    let fits = |key: &&str| {
+        (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|sign| sign.is_ascii_graphic())
+    };
+    key.filter(fits).map(Some).ok_or_else(|| {
+        let say = format!("an Idempotency-Key is one word of 1 to {LONGEST_KEY} visible signs");
+        Problem::bad("badKey", say)
+    })
+}
+
+async fn run<S, V>(house: &Arc<House<S, V>>, call: &Call, id: &Id) -> Result<Answer, Problem>
+where
+    S: Store + Desk + Send + Sync + 'static,
+    V: View,
+{
+    match call.op {
+        Op::Verb(name) => wishes::verb(house, call, id, name).await,
+        Op::Mark(verb) => wishes::mark(house, call, id, verb).await,
+        Op::WriteOff => wishes::write_off(house, call, id).await,
+        Op::Apply => apply::apply(house, call).await,
+        Op::Remove => apply::remove(house, call).await,
+        _ => Err(broken()),
+    }
+}
+
+fn kept(answer: &Answer) -> Kept {
+    let body = match &answer.content {
+        Content::Json(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Content::Text(_) | Content::Events(_) => String::new(),
+    };
+    Kept { status: answer.status.as_u16(), body, tag: answer.tag.clone() }
+}
+
+fn replay(kept: &str) -> Result<Answer, Problem> {
+    let kept: Kept = serde_json::from_str(kept).map_err(|_| broken())?;
+    let status = StatusCode::from_u16(kept.status).map_err(|_| broken())?;
+    let content = Content::Json(kept.body.into());
+    let answer = Answer { status, content, tag: kept.tag, headers: Vec::new() };
+    Ok(answer.with(REPLAYED, "true"))
+}

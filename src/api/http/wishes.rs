@@ -1,0 +1,228 @@
+//! What is asked of a pool: written down with who and why, and the pool woken. The next turn answers.
+//!
+//! The line of the audit comes first: nothing can be changed that nobody wrote down.
+
+use std::sync::Arc;
+
+use axum::extract::RawPathParams;
+use axum::http::StatusCode;
+
+use super::House;
+use super::auth::{Principal, Role};
+use super::call::{Answer, Call, reason};
+use super::once::Id;
+use super::problem::Problem;
+use super::route::{BASE, MarkVerb, Route};
+use super::view::View;
+use crate::api::v1::API_VERSION;
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::asked::{Accepted, DeleteMachine, Reason};
+use crate::memory::{Audit, Desk, Mark, Store};
+use crate::model::ids::{AskId, PoolName};
+use crate::model::machine::{DeleteRequest, Machine, MachineHold};
+use crate::model::plan::{Ask, AskVerb};
+
+/// How the audit calls a wish that was written down before it is carried on.
+const ASKED: &str = "asked";
+
+/// What every wish has.
+struct Wish<'a> {
+    call: &'a Call,
+    pool: PoolName,
+    verb: &'a str,
+    machine: Option<String>,
+    why: Box<str>,
+}
+
+pub async fn verb<S, V>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+    id: &Id,
+    name: &'static str,
+) -> Result<Answer, Problem>
+where
+    S: Store + Desk,
+    V: View,
+{
+    let why = reason(&call.json::<Reason>()?.why.0)?;
+    let pool = known(house, call)?;
+    let found = AskVerb::PLAIN.into_iter().find(|verb| verb.name() == name);
+    let verb = found.ok_or_else(super::broken)?;
+    let wish = Wish { call, pool, verb: name, machine: None, why };
+    ask(house, id, &wish, verb).await
+}
+
+pub async fn write_off<S, V>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+    id: &Id,
+) -> Result<Answer, Problem>
+where
+    S: Store + Desk,
+    V: View,
+{
+    let why = reason(&call.json::<Reason>()?.why.0)?;
+    let pool = known(house, call)?;
+    let machine = machine(house, call).await?;
+    let verb = AskVerb::WriteOff(machine.id.clone());
+    let machine = Some(machine.id.to_string());
+    let name = verb.name();
+    ask(house, id, &Wish { call, pool, verb: name, machine, why }, verb).await
+}
+
+pub async fn mark<S, V>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+    id: &Id,
+    verb: MarkVerb,
+) -> Result<Answer, Problem>
+where
+    S: Store + Desk,
+    V: View,
+{
+    let (why, now) = match verb {
+        MarkVerb::Delete => {
+            let asked: DeleteMachine = call.json()?;
+            (asked.why.0, asked.now.unwrap_or_default())
+        }
+        _ => (call.json::<Reason>()?.why.0, false),
+    };
+    let why = reason(&why)?;
+    let pool = known(house, call)?;
+    let machine = machine(house, call).await?;
+    let by: Box<str> = call.who().into();
+    let mark = match verb {
+        MarkVerb::Hold => Mark::Hold(Some(MachineHold { by, why: why.clone() })),
+        MarkVerb::Release => Mark::Hold(None),
+        MarkVerb::Delete => Mark::Delete(Some(DeleteRequest { by, why: why.clone(), now })),
+        MarkVerb::Keep => Mark::Delete(None),
+    };
+    let name = if now { "delete now" } else { verb.name() };
+    let shown = Some(machine.id.to_string());
+    let wish = Wish { call, pool, verb: name, machine: shown, why };
+    write_down(house, &wish, ASKED).await?;
+    let marked = house.store.mark(&wish.pool, &machine.key(), &mark).await;
+    let marked = match marked {
+        Ok(marked) => marked,
+        Err(error) => {
+            write_down(house, &wish, "failed").await?;
+            return Err(Problem::store(&error));
+        }
+    };
+    if !marked {
+        write_down(house, &wish, "notFound").await?;
+        return Err(Problem::not_found("machine", machine.id.as_str()));
+    }
+    house.view.wake(&wish.pool);
+    let look = format!("{BASE}/pools/{}/machines/{}", wish.pool, machine.id);
+    Ok(receipt(&wish, verb.name(), id, look))
+}
+
+async fn ask<S, V>(
+    house: &Arc<House<S, V>>,
+    id: &Id,
+    wish: &Wish<'_>,
+    verb: AskVerb,
+) -> Result<Answer, Problem>
+where
+    S: Store + Desk,
+    V: View,
+{
+    write_down(house, wish, ASKED).await?;
+    let (by, why, at) = (wish.call.who().into(), wish.why.clone(), wish.call.now);
+    let ask = Ask { id: AskId::new(&id.0), verb, by, why, at };
+    if let Err(error) = house.store.ask(&wish.pool, &ask).await {
+        write_down(house, wish, "failed").await?;
+        return Err(Problem::store(&error));
+    }
+    house.view.wake(&wish.pool);
+    let look = format!("{BASE}/pools/{}/asks/{}", wish.pool, id.0);
+    Ok(receipt(wish, wish.verb, id, look))
+}
+
+fn receipt(wish: &Wish<'_>, verb: &str, id: &Id, look: String) -> Answer {
+    let accepted = Accepted {
+        api_version: API_VERSION,
+        kind: "Accepted",
+        id: id.0.clone(),
+        verb: verb.to_owned(),
+        pool: wish.pool.to_string(),
+        machine: wish.machine.clone(),
+        who: wish.call.who().to_owned(),
+        why: wish.why.to_string(),
+        at: When(wish.call.now),
+        look: look.clone(),
+    };
+    Answer::json(StatusCode::ACCEPTED, &accepted).with("location", look)
+}
+
+async fn write_down<S: Desk, V>(
+    house: &House<S, V>,
+    wish: &Wish<'_>,
+    came: &str,
+) -> Result<(), Problem> {
+    let line = Audit {
+        at: wish.call.now,
+        who: wish.call.who().into(),
+        verb: wish.verb.into(),
+        pool: Some(wish.pool.clone()),
+        on: wish.machine.as_deref().unwrap_or_default().into(),
+        why: wish.why.clone(),
+        came: came.into(),
+    };
+    house.store.audit(&line).await.map(drop).map_err(|error| Problem::store(&error))
+}
+
+/// Somebody tried what their role may not: that is written down too, and refused whatever comes of the writing.
+pub async fn refused_for_role<S: Desk, V: View>(
+    house: &House<S, V>,
+    route: &Route,
+    params: &RawPathParams,
+    who: &Principal,
+    needed: Role,
+) -> Problem {
+    let say = format!("{} is {}, and this needs {}", who.name, who.role.name(), needed.name());
+    let problem = Problem::new(StatusCode::FORBIDDEN, "forbidden", say);
+    if !route.changes() {
+        return problem;
+    }
+    let param = |wanted: &str| {
+        let found = params.iter().find(|(name, _)| *name == wanted);
+        found.map(|(_, value)| super::problem::plain(value))
+    };
+    let line = Audit {
+        at: house.view.now(),
+        who: who.name.clone(),
+        verb: (&*route.id).into(),
+        pool: param("pool").map(PoolName::new),
+        on: param("machine").unwrap_or_default().into(),
+        why: "".into(),
+        came: "forbidden".into(),
+    };
+    match house.store.audit(&line).await {
+        Ok(_) => problem,
+        Err(error) => problem.help(format!("and it could not be written down: {error}")),
+    }
+}
+
+fn known<S, V: View>(house: &House<S, V>, call: &Call) -> Result<PoolName, Problem> {
+    let name = call.pool();
+    let found = house.view.pool(&name).map(|pool| pool.policy.name.clone());
+    found.ok_or_else(|| Problem::not_found("pool", name.as_str()))
+}
+
+/// Of several with one id, the youngest: the others were there before.
+pub fn find<'a>(machines: &'a [Machine], written: &str) -> Option<&'a Machine> {
+    let is = |machine: &&Machine| machine.id.as_str() == written;
+    let also = |machine: &&Machine| {
+        machine.vm.as_ref().is_some_and(|vm| vm.as_str().eq_ignore_ascii_case(written))
+    };
+    machines.iter().rfind(is).or_else(|| machines.iter().rfind(also))
+}
+
+async fn machine<S: Store, V>(house: &House<S, V>, call: &Call) -> Result<Machine, Problem> {
+    let loaded = house.store.load(&call.pool()).await.map_err(|error| Problem::store(&error))?;
+    let written = call.param("machine");
+    let found = find(&loaded.machines, written).cloned();
+    found.ok_or_else(|| Problem::not_found("machine", written))
+}

@@ -1,0 +1,160 @@
+//! Pools: how they stand, their rollout, and why nothing more happens.
+
+use std::collections::BTreeMap;
+
+use super::schema::{When, answers};
+
+answers! {
+    /// How a pool stands.
+    pub struct PoolStatus {
+        pub name: String,
+        pub scale_set: String,
+        /// file: it is written in a folder that is watched; api: it was applied over this API.
+        pub origin: &'static str,
+        /// The file, where it comes from one.
+        pub file: Option<String>,
+        /// When the last turn decided; null before the first.
+        pub at: Option<When>,
+        /// When it is looked at again.
+        pub again: Option<When>,
+        pub numbers: Option<PoolNumbers>,
+        /// Phase of the rollout.
+        pub phase: &'static str,
+        pub holds: Vec<HoldShown>,
+        /// A law forbade the last plan: nothing is carried out.
+        pub frozen: Option<HoldShown>,
+        /// Why the last turn came to nothing.
+        pub trouble: Option<TroubleShown>,
+        pub estimate: Option<EstimateShown>,
+    }
+
+    pub struct PoolNumbers {
+        pub desired: u32,
+        pub surge: u32,
+        pub unavailable: u32,
+        pub floor: u32,
+        pub ceiling: u32,
+        pub live: u32,
+        pub available: u32,
+        pub current: u32,
+        pub outdated: u32,
+        pub failed: u32,
+        pub young: u32,
+        pub leaving: u32,
+        /// Raised for and not seen yet.
+        pub pending: u32,
+    }
+
+    pub struct EstimateShown {
+        pub finishes: Option<When>,
+        pub peak_machines: u32,
+        pub peak_cores: Option<u32>,
+        pub calls: u32,
+    }
+
+    pub struct TroubleShown {
+        pub say: String,
+        pub since: When,
+        pub retry: Option<When>,
+    }
+
+    /// A reason to wait.
+    pub struct HoldShown {
+        pub reason: String,
+        /// What the reason means, wherever it stands.
+        pub meaning: &'static str,
+        pub say: String,
+        pub numbers: BTreeMap<&'static str, i64>,
+        /// Machines, gates or fields that block.
+        pub blockers: Vec<String>,
+        pub recheck: When,
+        /// What a person can do about it.
+        pub verb: Option<&'static str>,
+    }
+
+    /// A page of pools, by name.
+    pub struct PoolList {
+        pub api_version: &'static str,
+        pub kind: &'static str,
+        pub items: Vec<PoolStatus>,
+        /// Give it as `after` for the next page; null: that was the last.
+        pub next: Option<String>,
+    }
+
+    /// The rollout of a pool: the one that is open, or how the last one ended.
+    pub struct RolloutShown {
+        pub api_version: &'static str,
+        pub kind: &'static str,
+        pub pool: String,
+        pub phase: &'static str,
+        pub from: Option<String>,
+        pub to: Option<String>,
+        /// Which revision counts as on target.
+        pub reference: Option<String>,
+        pub done: u32,
+        pub total: u32,
+        pub failed: u32,
+        /// Keys of machines that were left as they are.
+        pub exceptions: Vec<String>,
+        pub open: Option<OpenRollout>,
+        pub last: Option<EndedRollout>,
+        /// Asked for and not seen by a turn yet.
+        pub asks: Vec<AskShown>,
+        pub estimate: Option<EstimateShown>,
+    }
+
+    pub struct OpenRollout {
+        pub cause: &'static str,
+        pub opened: When,
+        /// Machines that were outdated when it opened or was last retargeted.
+        pub covered: u32,
+        pub stage: &'static str,
+        /// Since when it is paused, failing or baking.
+        pub since: Option<When>,
+        pub by: Option<String>,
+        pub why: Option<String>,
+        pub checkpoints_passed: u32,
+        /// Since when the checkpoint ahead has been reached.
+        pub soaking: Option<When>,
+        pub approved: bool,
+        /// When it last moved.
+        pub progress_at: When,
+    }
+
+    pub struct EndedRollout {
+        pub cause: &'static str,
+        pub to: String,
+        pub how: &'static str,
+        pub at: When,
+        pub done: u32,
+        pub covered: u32,
+        pub failed: u32,
+    }
+
+    pub struct AskShown {
+        pub id: String,
+        pub verb: &'static str,
+        pub by: String,
+        pub why: String,
+        pub at: When,
+    }
+
+    /// Why nothing (more) happens, to a pool or to one of its machines.
+    pub struct Explanation {
+        pub api_version: &'static str,
+        pub kind: &'static str,
+        pub pool: String,
+        pub at: When,
+        /// The answer in one line.
+        pub say: String,
+        /// The hold that says most.
+        pub reason: Option<HoldShown>,
+        pub machine: Option<super::machines::MachineShown>,
+        /// What becomes of the machine.
+        pub becomes: Option<&'static str>,
+        /// How many machines there are of each class.
+        pub classes: BTreeMap<&'static str, u32>,
+        /// When it is looked at again.
+        pub again: When,
+    }
+}

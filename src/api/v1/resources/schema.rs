@@ -1,0 +1,202 @@
+//! What a resource looks like, as JSON Schema, told by the very type that is written. Nothing here can say one thing and
+//! send another.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use super::super::wire::{Named, Shown, Word};
+use crate::model::time::Time;
+
+/// The schemas that have names, each once.
+#[derive(Debug, Default)]
+pub struct Book {
+    named: BTreeMap<&'static str, Value>,
+}
+
+impl Book {
+    /// A reference to the schema of this name, which is made if it is not known yet.
+    pub fn named(&mut self, name: &'static str, make: impl FnOnce(&mut Book) -> Value) -> Value {
+        if !self.named.contains_key(name) {
+            // The name stands before its schema is made, or a type that holds itself would never end.
+            self.named.insert(name, Value::Null);
+            let made = make(self);
+            self.named.insert(name, made);
+        }
+        json!({ "$ref": format!("#/components/schemas/{name}") })
+    }
+
+    pub fn into_schemas(self) -> Map<String, Value> {
+        self.named.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+    }
+}
+
+/// A type that can tell its schema.
+pub trait Described {
+    /// Whether a reader may leave it out of a request.
+    const OPTIONAL: bool = false;
+
+    fn schema(book: &mut Book) -> Value;
+}
+
+macro_rules! plain {
+    ($($ty:ty => $schema:tt)*) => {$(
+        impl Described for $ty {
+            fn schema(_: &mut Book) -> Value {
+                json!($schema)
+            }
+        }
+    )*};
+}
+
+plain! {
+    String => { "type": "string" }
+    &'static str => { "type": "string" }
+    bool => { "type": "boolean" }
+    u32 => { "type": "integer", "minimum": 0 }
+    u64 => { "type": "integer", "minimum": 0 }
+    i64 => { "type": "integer" }
+    u8 => { "type": "integer", "minimum": 0 }
+    When => { "type": "string", "format": "date-time" }
+}
+
+impl<T: Described> Described for Option<T> {
+    const OPTIONAL: bool = true;
+
+    fn schema(book: &mut Book) -> Value {
+        json!({ "anyOf": [T::schema(book), { "type": "null" }] })
+    }
+}
+
+impl<T: Described> Described for Vec<T> {
+    fn schema(book: &mut Book) -> Value {
+        json!({ "type": "array", "items": T::schema(book) })
+    }
+}
+
+impl<K, T: Described> Described for BTreeMap<K, T> {
+    fn schema(book: &mut Book) -> Value {
+        json!({ "type": "object", "additionalProperties": T::schema(book) })
+    }
+}
+
+impl<T: Named> Described for Word<T> {
+    fn schema(_: &mut Book) -> Value {
+        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
+        json!({ "type": "string", "enum": words })
+    }
+}
+
+/// A point in time, as RFC 3339 text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct When(pub Time);
+
+impl Serialize for When {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Shown(self.0).serialize(serializer)
+    }
+}
+
+/// The name under which a field travels.
+pub(super) fn camel(field: &str) -> String {
+    let mut name = String::with_capacity(field.len());
+    let mut parts = field.split('_');
+    name.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (first, rest) = part.split_at(part.len().min(1));
+        name.push_str(&first.to_ascii_uppercase());
+        name.push_str(rest);
+    }
+    name
+}
+
+/// One field: its name, what it means, whether it may be left out, and its schema.
+pub(super) type Field = (&'static str, &'static [&'static str], bool, Value);
+
+pub(super) fn object(about: &[&str], fields: Vec<Field>) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (field, says, optional, schema) in fields {
+        let name = camel(field);
+        if !optional {
+            required.push(Value::from(name.clone()));
+        }
+        properties.insert(name, told(schema, says));
+    }
+    let mut object = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    if let (false, Some(object)) = (about.is_empty(), object.as_object_mut()) {
+        object.insert("description".into(), text(about).into());
+    }
+    object
+}
+
+fn told(mut schema: Value, says: &[&str]) -> Value {
+    if let (false, Some(object)) = (says.is_empty(), schema.as_object_mut()) {
+        object.insert("description".into(), text(says).into());
+    }
+    schema
+}
+
+fn text(lines: &[&str]) -> String {
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
+    lines.join(" ")
+}
+
+/// Types that are answered: every field is always there, `null` where nothing is known.
+macro_rules! answers {
+    ($($(#[doc = $about:literal])* pub struct $name:ident {
+        $($(#[doc = $say:literal])* pub $field:ident: $ty:ty,)*
+    })*) => {$(
+        $(#[doc = $about])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            $($(#[doc = $say])* pub $field: $ty,)*
+        }
+
+        impl $crate::api::v1::resources::schema::Described for $name {
+            fn schema(book: &mut $crate::api::v1::resources::schema::Book) -> serde_json::Value {
+                book.named(stringify!($name), |_book| {
+                    $crate::api::v1::resources::schema::object(&[$($about),*], vec![$((
+                        stringify!($field), &[$($say),*], false,
+                        <$ty as $crate::api::v1::resources::schema::Described>::schema(_book),
+                    )),*])
+                })
+            }
+        }
+    )*};
+}
+
+/// Types that are asked with: unknown keys are errors, and what is optional may be left out.
+macro_rules! asks {
+    ($($(#[doc = $about:literal])* pub struct $name:ident {
+        $($(#[doc = $say:literal])* pub $field:ident: $ty:ty,)*
+    })*) => {$(
+        $(#[doc = $about])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub struct $name {
+            $($(#[doc = $say])* pub $field: $ty,)*
+        }
+
+        impl $crate::api::v1::resources::schema::Described for $name {
+            fn schema(book: &mut $crate::api::v1::resources::schema::Book) -> serde_json::Value {
+                use $crate::api::v1::resources::schema::Described;
+                book.named(stringify!($name), |_book| {
+                    $crate::api::v1::resources::schema::object(&[$($about),*], vec![$((
+                        stringify!($field), &[$($say),*], <$ty as Described>::OPTIONAL,
+                        <$ty as Described>::schema(_book),
+                    )),*])
+                })
+            }
+        }
+    )*};
+}
+
+pub(super) use {answers, asks};

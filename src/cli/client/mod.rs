@@ -1,0 +1,128 @@
+//! Commands that ask a Poolkeeper that serves: verbs, pools, history, audit.
+//!
+//! Never here: a decision, or a second way to a change: everything goes through the HTTP API, with who and why.
+//! Begin with [`Server::ask`]; `verbs` are the wishes, `pools` what is applied, got and removed, `told` what happened.
+
+mod pools;
+mod told;
+mod verbs;
+
+pub use pools::{Apply, Get, Remove};
+pub use told::{Audit, History};
+pub use verbs::{
+    Abort, Approve, DeleteMachine, Hold, Keep, Pause, Promote, Refresh, Release, Resume, Retry,
+    Rollback, SettleCapacity, WriteOff,
+};
+
+use std::env;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::exit::{Exit, Failure};
+use crate::api::client::{Client, ClientError, DEFAULT_SERVER, Request, Token};
+
+/// The end of what these commands say of themselves.
+const ENVIRONMENT: &str = "\
+Environment:
+  POOLKEEPER_SERVER      the server, where --server does not say
+  POOLKEEPER_TOKEN_FILE  a file that holds the token; or, without it,
+  POOLKEEPER_TOKEN       the token itself
+  POOLKEEPER_CA_FILE     certificates to trust beside those of the system, in PEM";
+
+/// Where the Poolkeeper is that is asked. A token is taken from the environment alone: arguments are seen by others.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Server")]
+pub(super) struct Server {
+    /// The server that is asked; by default one on this machine
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+
+    /// Certificates to trust beside those of the system, in PEM
+    #[arg(long = "server-ca", value_name = "FILE", hide_short_help = true)]
+    ca: Option<PathBuf>,
+}
+
+impl Server {
+    fn client(&self) -> Result<Client, Failure> {
+        let set = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let server = self.server.clone().or_else(|| set("POOLKEEPER_SERVER"));
+        let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
+        let token = match set("POOLKEEPER_TOKEN_FILE") {
+            Some(path) => {
+                let read = std::fs::read_to_string(&path);
+                Some(read.map_err(|error| Failure::unreadable(&path, &error))?)
+            }
+            None => set("POOLKEEPER_TOKEN"),
+        };
+        let ca = self.ca.clone().or_else(|| set("POOLKEEPER_CA_FILE").map(PathBuf::from));
+        let ca = ca.map(|path| {
+            std::fs::read(&path)
+                .map_err(|error| Failure::unreadable(&path.display().to_string(), &error))
+        });
+        let token = token.as_deref().map(Token::new);
+        Client::new(&server, token, ca.transpose()?.as_deref()).map_err(|error| failure(&error))
+    }
+
+    /// The one way of every request.
+    fn ask(&self, request: &Request<'_>) -> Result<String, Failure> {
+        let client = self.client()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| {
+            Failure::new(Exit::Internal, "internal", format!("no runtime: {error}"))
+        })?;
+        runtime.block_on(client.send(request)).map_err(|error| failure(&error))
+    }
+
+    fn ask_json(&self, request: &Request<'_>) -> Result<(String, Value), Failure> {
+        let text = self.ask(request)?;
+        let read: Result<Value, _> = serde_json::from_str(&text);
+        let value = read.map_err(|_| {
+            Failure::new(Exit::Internal, "strangeAnswer", "the server's answer is no JSON")
+        })?;
+        Ok((text, value))
+    }
+}
+
+fn failure(error: &ClientError) -> Failure {
+    let say = error.to_string();
+    match error {
+        ClientError::Address(_) | ClientError::Unsealed(_) => Failure::usage(say),
+        ClientError::Setup(_) => Failure::new(Exit::Input, "badCertificates", say),
+        ClientError::NoDice => Failure::new(Exit::Internal, "internal", say),
+        ClientError::Unreachable { .. } => Failure::new(Exit::Unreachable, "unreachable", say)
+            .help("start one with `poolkeeper serve`, or name it with --server"),
+        ClientError::TimedOut { .. } => Failure::new(Exit::Unreachable, "timedOut", say),
+        ClientError::Strange { .. } => Failure::new(Exit::Unreachable, "strangeAnswer", say)
+            .help("--server names the address of a Poolkeeper that serves"),
+        ClientError::Refused(refused) => {
+            let (exit, code) = match refused.status {
+                401 => (Exit::NotPermitted, "unauthenticated"),
+                403 => (Exit::NotPermitted, "forbidden"),
+                404 => (Exit::NotFound, "notFound"),
+                409 | 412 => (Exit::Input, "conflict"),
+                429 | 503 => (Exit::Unreachable, "unavailable"),
+                500.. => (Exit::Internal, "serverFault"),
+                _ => (Exit::Input, "refused"),
+            };
+            let mut failure = Failure::new(exit, code, say);
+            failure.told.help.clone_from(&refused.help);
+            if refused.status == 401 && refused.help.is_none() {
+                let help = "set POOLKEEPER_TOKEN_FILE or POOLKEEPER_TOKEN";
+                failure.told.help = Some(help.to_owned());
+            }
+            if let Some(fault) = refused.errors.first() {
+                failure.told.place = Some((fault.line, fault.column));
+                failure.told.field.clone_from(&fault.field);
+                failure.told.help = fault.help.clone().or(failure.told.help);
+            }
+            failure
+        }
+    }
+}
+
+/// A text of an answer; empty where it is none.
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}

@@ -1,0 +1,73 @@
+//! `token`: a new token for a person or a program, and its line for the tokens file of the one that serves.
+//!
+//! Never here: a token that is kept. It is printed once; the line holds its hash alone.
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::args::with_exit_codes;
+use super::exit::{Exit, Failure};
+use super::shell::Shell;
+use super::term::Style;
+use crate::api::http::auth::{Role, tokens};
+use crate::api::v1::API_VERSION;
+
+const ABOUT: &str = "Makes a token for the API, and its line for the tokens file";
+const MORE: &str = "\
+The token is 256 random bits and is shown once. The line goes into the tokens file of the Poolkeeper that serves; it \
+holds a hash, from which nobody gets the token back. Take the line away, and the token ends.";
+const EXAMPLES: &str = "\
+Examples:
+  poolkeeper token ann operator
+  poolkeeper token ci viewer -o json | jq -r .line >> tokens";
+
+#[derive(Debug, Args)]
+#[command(about = ABOUT, long_about = format!("{ABOUT}.\n\n{MORE}"), after_long_help = with_exit_codes(EXAMPLES))]
+pub struct Token {
+    /// Whose it is; every change is kept with this name
+    name: String,
+
+    /// What they may do
+    #[arg(value_enum)]
+    role: Wanted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Wanted {
+    /// Look
+    Viewer,
+    /// Look, and ask for verbs, holds and deletes
+    Operator,
+    /// All of that, and say which pools there are
+    Admin,
+}
+
+impl Token {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+        let is_json = shell.one_document("token")?;
+        let role = match self.role {
+            Wanted::Viewer => Role::Viewer,
+            Wanted::Operator => Role::Operator,
+            Wanted::Admin => Role::Admin,
+        };
+        let made = tokens::make(&self.name, role).map_err(|error| match error {
+            tokens::TokensError::Line { say, .. } => Failure::usage(say),
+            other => Failure::new(Exit::Internal, "internal", other.to_string()),
+        })?;
+        if is_json {
+            let (token, line) = (&made.token, &made.line);
+            let document =
+                json!({ "apiVersion": API_VERSION, "kind": "Token", "token": token, "line": line });
+            shell.line(&document.to_string())?;
+            return Ok(Exit::Done);
+        }
+        shell.say(
+            Style::Cyan,
+            "token",
+            "keep it; it is not shown again. The line under it is for the tokens file",
+        );
+        shell.line(&made.token)?;
+        shell.line(&made.line)?;
+        Ok(Exit::Done)
+    }
+}

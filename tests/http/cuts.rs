@@ -1,0 +1,167 @@
+//! The store failing at every one of its writes, before it or right after it: what was asked under a key is done once,
+//! and nothing is ever done that nobody wrote down.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use poolkeeper::api::http::Api;
+use poolkeeper::api::http::auth::Door;
+use poolkeeper::memory::{
+    Audit, Claim, Commit, Desk, Document, Doors, Found, Lease, Line, Loaded, Mark, MemoryStore,
+    Put, Seq, Store, StoreError,
+};
+use poolkeeper::model::ids::{Epoch, Key, PoolName};
+use poolkeeper::model::plan::Ask as Asked;
+use poolkeeper::model::time::{Span, Time};
+
+use crate::kit::{Ask, HERE, House, Kit, WHY, document};
+
+/// Fails at one of its writes, and works before and after.
+struct Cut {
+    inner: Arc<MemoryStore>,
+    writes: AtomicUsize,
+    at: usize,
+    /// The write is made all the same, and only its answer is lost.
+    late: bool,
+}
+
+impl Cut {
+    async fn write<T>(
+        &self,
+        done: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let is_cut = self.writes.fetch_add(1, Ordering::SeqCst) == self.at;
+        if is_cut && !self.late {
+            return Err(StoreError::Unavailable("cut before".into()));
+        }
+        let done = done.await;
+        if is_cut { Err(StoreError::Unavailable("cut after".into())) } else { done }
+    }
+}
+
+macro_rules! passed {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {$(
+        async fn $name(&self, $($arg: $ty),*) -> Result<$out, StoreError> {
+            self.inner.$name($($arg),*).await
+        }
+    )*};
+}
+
+macro_rules! cut {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {$(
+        async fn $name(&self, $($arg: $ty),*) -> Result<$out, StoreError> {
+            self.write(self.inner.$name($($arg),*)).await
+        }
+    )*};
+}
+
+impl Store for Cut {
+    passed! {
+        load(pool: &PoolName) -> Loaded;
+        doors(pool: &PoolName) -> Doors;
+        history(pool: &PoolName, last: usize) -> Vec<Line>;
+        history_after(pool: &PoolName, after: Seq, limit: usize) -> Vec<(Seq, Line)>;
+        history_before(pool: &PoolName, before: Seq, limit: usize) -> Vec<(Seq, Line)>;
+        told_after(after: Seq, limit: usize) -> Vec<(Seq, PoolName, Line)>;
+        pools() -> Vec<PoolName>;
+        forget(pool: &PoolName, epoch: Epoch) -> ();
+        commit(commit: &Commit) -> ();
+        acquire(holder: &str, now: Time, ttl: Span) -> Lease;
+        resign(epoch: Epoch, now: Time) -> ();
+        lease() -> Option<Lease>;
+    }
+    cut! {
+        ask(pool: &PoolName, ask: &Asked) -> ();
+        mark(pool: &PoolName, machine: &Key, mark: &Mark) -> bool;
+    }
+}
+
+impl Desk for Cut {
+    passed! {
+        audits_after(after: Seq, limit: usize) -> Vec<(Seq, Audit)>;
+        audits_before(before: Seq, limit: usize) -> Vec<(Seq, Audit)>;
+        documents() -> Vec<Document>;
+        document(pool: &PoolName) -> Option<Document>;
+    }
+    cut! {
+        audit(line: &Audit) -> Seq;
+        claim(key: &str, request: &str, now: Time) -> Claim;
+        answer(key: &str, answer: &str) -> bool;
+        unclaim(key: &str) -> ();
+        put_document(pool: &PoolName, text: &str, who: &str, at: Time, found: Found) -> Put;
+        remove_document(pool: &PoolName, found: Found) -> Put;
+    }
+}
+
+/// The same request until it is answered well; the statuses on the way.
+async fn insist(api: &Api<Cut, House>, kit: &Kit, ask: impl Fn() -> Ask<'static>) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for _ in 0..5 {
+        let response = api.answer(ask().header("idempotency-key", "k").request(), HERE).await;
+        statuses.push(response.status().as_u16());
+        if response.status().is_success() {
+            return statuses;
+        }
+        kit.pass(Span::minutes(2));
+    }
+    panic!("it is never done: {statuses:?}");
+}
+
+fn pause() -> Ask<'static> {
+    Ask::new("POST", "/api/v1/pools/web/pause").json(WHY)
+}
+
+fn hold() -> Ask<'static> {
+    Ask::new("POST", "/api/v1/pools/web/machines/3/hold").json(WHY)
+}
+
+fn apply() -> Ask<'static> {
+    Ask::new("PUT", "/api/v1/pools/new?why=x").body("application/yaml", &document("new", 3))
+}
+
+#[tokio::test]
+async fn a_wish_is_done_once_wherever_the_store_fails() {
+    for ask in [pause, hold, apply] {
+        let mut was_cut = 0;
+        for (at, late) in (0..8).flat_map(|at| [(at, false), (at, true)]) {
+            let kit = Kit::open().await;
+            let store =
+                Cut { inner: Arc::clone(&kit.store), writes: AtomicUsize::new(0), at, late };
+            let api = Api::new(Arc::new(store), kit.house.clone(), Door::Open);
+            let statuses = insist(&api, &kit, ask).await;
+            let doubted = statuses.len() > 1;
+            was_cut += usize::from(doubted);
+            assert!(
+                statuses.iter().rev().skip(1).all(|status| [409, 503].contains(status)),
+                "{statuses:?}"
+            );
+            let loaded = kit.store.load(&PoolName::new("web")).await.unwrap();
+            let put = kit.store.document(&PoolName::new("new")).await.unwrap();
+            let done =
+                loaded.doors.asks.len() + loaded.doors.marks.len() + usize::from(put.is_some());
+            assert_eq!(done, 1, "cut at {at} (late: {late}): {statuses:?}");
+            let asked = kit.audit().await.iter().filter(|line| line.ends_with(": asked")).count();
+            assert!((1..=1 + usize::from(doubted)).contains(&asked), "{:?}", kit.audit().await);
+            let again = insist(&api, &kit, ask).await;
+            assert!(again.len() == 1 || !doubted, "its answer is kept: {again:?}");
+            let loaded = kit.store.load(&PoolName::new("web")).await.unwrap();
+            let done =
+                loaded.doors.asks.len() + loaded.doors.marks.len() + usize::from(put.is_some());
+            assert_eq!(done, 1, "and it is not done again");
+        }
+        assert!(was_cut >= 6, "claim, audit, the deed and the answer were cut: {was_cut}");
+    }
+}
+
+#[tokio::test]
+async fn a_crowd_with_one_key_does_it_once() {
+    let kit = Kit::open().await;
+    let ask = || pause().header("idempotency-key", "k").request();
+    let crowd = futures_util::future::join_all((0..20).map(|_| kit.api.answer(ask(), HERE))).await;
+    let mut statuses: Vec<u16> = crowd.iter().map(|reply| reply.status().as_u16()).collect();
+    statuses.sort_unstable();
+    statuses.dedup();
+    assert!(statuses.iter().all(|status| [202, 409].contains(status)), "{statuses:?}");
+    assert_eq!(kit.store.doors(&PoolName::new("web")).await.unwrap().asks.len(), 1);
+    assert_eq!(kit.audit().await.len(), 1);
+}

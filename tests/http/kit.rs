@@ -1,0 +1,351 @@
+//! A house of two pools behind the API: one that a turn has planned, one that is new. What is asked of the house is kept.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use poolkeeper::api::http::auth::{Door, Role, Tokens, tokens};
+use poolkeeper::api::http::{Api, Origin, Pool, Readiness, Scene, View};
+use poolkeeper::api::v1::pool::Pools;
+use poolkeeper::memory::{Commit, Desk, Found, Line, MemoryStore, Store, Told};
+use poolkeeper::model::ids::{AskId, Epoch, InstanceId, PoolName, Revision, VmId};
+use poolkeeper::model::inventory::SetSeen;
+use poolkeeper::model::machine::{Condition, Machine};
+use poolkeeper::model::plan::{Facts, RolloutPhase};
+use poolkeeper::model::policy::Policy;
+use poolkeeper::model::rollout::{Cause, Ended, Ending, PoolState, Rollout};
+use poolkeeper::model::time::{Span, Time};
+use poolkeeper::reconcile::TurnReport;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::contract;
+
+pub const NOW: Time = Time::from_millis(1_772_366_400_000);
+pub const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+pub const WHY: &str = r#"{"why":"because"}"#;
+
+pub fn document(name: &str, count: u32) -> String {
+    let set = format!(
+        "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/{name}"
+    );
+    format!(
+        "apiVersion: poolkeeper/v1\nkind: Pool\nname: {name}\nscaleSet: {set}\nreplicas: {{owner: pool, count: {count}}}\n"
+    )
+}
+
+pub fn policy(text: &str) -> Policy {
+    let (mut policies, faults) = Pools::default().read(text, None);
+    assert!(faults.is_empty(), "{faults:?}");
+    policies.remove(0)
+}
+
+/// What the house knows, and what it was asked.
+pub struct Known {
+    pub now: Time,
+    pub pools: BTreeMap<PoolName, Pool>,
+    pub scenes: BTreeMap<PoolName, Scene>,
+    pub woken: Vec<PoolName>,
+    pub ready: bool,
+}
+
+#[derive(Clone)]
+pub struct House {
+    pub known: Arc<Mutex<Known>>,
+    pub store: Arc<MemoryStore>,
+    pub news: Arc<watch::Sender<u64>>,
+}
+
+impl House {
+    pub fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap()
+    }
+}
+
+impl View for House {
+    fn now(&self) -> Time {
+        self.lock().now
+    }
+
+    fn pools(&self) -> Vec<Pool> {
+        self.lock().pools.values().cloned().collect()
+    }
+
+    fn pool(&self, name: &PoolName) -> Option<Pool> {
+        self.lock().pools.get(name).cloned()
+    }
+
+    async fn scene(&self, name: &PoolName) -> Option<Scene> {
+        self.lock().scenes.get(name).cloned()
+    }
+
+    fn wake(&self, name: &PoolName) {
+        self.lock().woken.push(name.clone());
+    }
+
+    async fn reload(&self, name: &PoolName) {
+        let document = self.store.document(name).await.unwrap();
+        let mut known = self.lock();
+        match document {
+            None => drop(known.pools.remove(name)),
+            Some(document) => {
+                let policy = Arc::new(policy(&document.text));
+                let pool = Pool { policy, origin: Origin::Api, report: None, trouble: None };
+                known.pools.insert(name.clone(), pool);
+            }
+        }
+    }
+
+    fn readiness(&self) -> Readiness {
+        let ready = self.lock().ready;
+        Readiness { ready, say: if ready { "ready" } else { "reading the store" }.into() }
+    }
+
+    fn metrics(&self) -> String {
+        "# TYPE poolkeeper_up gauge\npoolkeeper_up 1\n".to_owned()
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+}
+
+pub struct Kit {
+    pub api: Api<MemoryStore, House>,
+    pub house: House,
+    pub store: Arc<MemoryStore>,
+    /// By role, where the door is guarded.
+    pub tokens: BTreeMap<&'static str, String>,
+}
+
+pub fn machine(n: u32, revision: &str) -> Machine {
+    let born = NOW.minus(Span::hours(2)).plus(Span::seconds(i64::from(n)));
+    let vm = Some(VmId::new(format!("vm-{n}")));
+    let mut machine = Machine::new(InstanceId::new(n.to_string()), vm, born, Condition::Ready);
+    machine.revision = Some(Revision::new(revision));
+    machine
+}
+
+/// A pool of seven in the middle of a rollout, as its last turn left it.
+fn scene() -> Scene {
+    let policy = Arc::new(policy(&document("web", 7)));
+    let machines: Vec<Machine> =
+        (1..=7).map(|n| machine(n, if n < 3 { "r2" } else { "r1" })).collect();
+    let set = SetSeen::new(Revision::new("r2"), 7, NOW.minus(Span::seconds(1)));
+    let state = PoolState { adopted: Some(NOW.minus(Span::days(9))), ..PoolState::default() };
+    let mut scene = Scene {
+        policy,
+        report: Arc::new(TurnReport {
+            pool: PoolName::new("web"),
+            at: NOW,
+            set,
+            gaps: Vec::new(),
+            changes: Vec::new(),
+            planned: None,
+            frozen: None,
+            notes: Vec::new(),
+            made: Vec::new(),
+            moved: Vec::new(),
+            again: NOW.plus(Span::seconds(30)),
+        }),
+        machines,
+        open: Vec::new(),
+        asks: Vec::new(),
+        facts: Facts::default(),
+        state: Some(state),
+    };
+    let planned = poolkeeper::plan::plan(&scene.input()).unwrap();
+    Arc::get_mut(&mut scene.report).unwrap().planned = Some(planned);
+    scene
+}
+
+impl Kit {
+    pub async fn open() -> Self {
+        Self::new(Door::Open, BTreeMap::new()).await
+    }
+
+    /// With a token for each role.
+    pub async fn guarded() -> Self {
+        let made: Vec<_> =
+            Role::ALL.iter().map(|role| tokens::make(role.name(), *role).unwrap()).collect();
+        let lines: Vec<&str> = made.iter().map(|made| made.line.as_str()).collect();
+        let tokens = Tokens::read(&lines.join("\n")).unwrap();
+        let by_role =
+            Role::ALL.iter().map(|role| role.name()).zip(made.iter().map(|m| m.token.clone()));
+        Self::new(Door::Guarded { tokens, oidc: None }, by_role.collect()).await
+    }
+
+    pub async fn new(door: Door, tokens: BTreeMap<&'static str, String>) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let scene = scene();
+        let web = Pool {
+            policy: Arc::clone(&scene.policy),
+            origin: Origin::Api,
+            report: Some(Arc::clone(&scene.report)),
+            trouble: None,
+        };
+        let batch = Pool {
+            policy: Arc::new(policy(&document("batch", 3))),
+            origin: Origin::File("pools/batch.yaml".into()),
+            report: None,
+            trouble: None,
+        };
+        remember(&store, &scene).await;
+        let pools = [web, batch].into_iter().map(|pool| (pool.policy.name.clone(), pool)).collect();
+        let scenes = [(scene.policy.name.clone(), scene)].into_iter().collect();
+        let known = Known { now: NOW, pools, scenes, woken: Vec::new(), ready: true };
+        let known = Arc::new(Mutex::new(known));
+        let house =
+            House { known, store: Arc::clone(&store), news: Arc::new(watch::Sender::new(0)) };
+        let api = Api::new(Arc::clone(&store), house.clone(), door);
+        Self { api, house, store, tokens }
+    }
+
+    /// Another pool of which this much is told, and which nobody counts.
+    pub async fn tell(&self, pool: &str, told: Told) {
+        let line = Line { at: self.house.lock().now, told };
+        let commit =
+            Commit { history: vec![line], ..Commit::new(PoolName::new(pool), Epoch(1), NOW) };
+        self.store.commit(&commit).await.unwrap();
+        self.house.news.send_modify(|n| *n += 1);
+    }
+
+    pub fn pass(&self, span: Span) {
+        let mut known = self.house.lock();
+        known.now = known.now.plus(span);
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Reply {
+        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+        let response = self.api.answer(request, HERE).await;
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, usize::MAX).await.unwrap();
+        let text = String::from_utf8(body.to_vec()).unwrap();
+        let reply = Reply { status: parts.status.as_u16(), headers: parts.headers, text };
+        contract::check(&method, &path, &reply);
+        reply
+    }
+
+    pub async fn ask(&self, ask: Ask<'_>) -> Reply {
+        self.send(ask.request()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.ask(Ask::new("GET", path)).await
+    }
+
+    pub async fn post(&self, path: &str, body: &str) -> Reply {
+        self.ask(Ask::new("POST", path).json(body)).await
+    }
+
+    /// What the audit says: who, verb, pool and what came of it.
+    pub async fn audit(&self) -> Vec<String> {
+        let lines = self.store.audits_after(poolkeeper::memory::Seq::FIRST, 1_000).await.unwrap();
+        let shown = |line: &poolkeeper::memory::Audit| {
+            let pool = line.pool.as_ref().map_or("", |pool| pool.as_str());
+            format!("{} {} {pool}/{} ({}): {}", line.who, line.verb, line.on, line.why, line.came)
+        };
+        lines.iter().map(|(_, line)| shown(line)).collect()
+    }
+}
+
+async fn remember(store: &MemoryStore, scene: &Scene) {
+    store.acquire("test", NOW, Span::hours(1)).await.unwrap();
+    let at = NOW.minus(Span::minutes(5));
+    let (from, to) = (Some(Revision::new("r1")), Revision::new("r2"));
+    let state = PoolState {
+        rollout: Some(Rollout::open(Cause::Revision, from, to.clone(), at, 7)),
+        last: Some(Ended {
+            cause: Cause::Refresh,
+            to: to.clone(),
+            at,
+            how: Ending::Succeeded,
+            done: 7,
+            covered: 7,
+            failed: 0,
+        }),
+        ..PoolState::default()
+    };
+    let told = vec![
+        Told::Rollout { phase: RolloutPhase::Progressing, to: Some(to) },
+        Told::Answered { ask: AskId::new("old"), accepted: false, say: "nothing to resume".into() },
+        Told::FirstAvailable { id: InstanceId::new("2"), key: machine(2, "r2").key() },
+    ];
+    let commit = Commit {
+        machines: scene.machines.clone(),
+        state: Some(state),
+        history: told.into_iter().map(|told| Line { at, told }).collect(),
+        ..Commit::new(PoolName::new("web"), Epoch(1), NOW)
+    };
+    store.commit(&commit).await.unwrap();
+    let (pool, text) = (PoolName::new("web"), document("web", 7));
+    store.put_document(&pool, &text, "test", at, Found::Whatever).await.unwrap();
+}
+
+/// A request in a few words.
+pub struct Ask<'a> {
+    method: &'a str,
+    path: &'a str,
+    headers: Vec<(&'a str, String)>,
+    body: String,
+}
+
+impl<'a> Ask<'a> {
+    pub fn new(method: &'a str, path: &'a str) -> Self {
+        Self { method, path, headers: vec![("host", "localhost:8080".into())], body: String::new() }
+    }
+
+    pub fn json(self, body: &str) -> Self {
+        self.body("application/json", body)
+    }
+
+    pub fn body(mut self, kind: &str, body: &str) -> Self {
+        body.clone_into(&mut self.body);
+        self.header("content-type", kind)
+    }
+
+    /// In place of one that is there.
+    pub fn header(mut self, name: &'a str, value: impl Into<String>) -> Self {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub fn request(self) -> Request<Body> {
+        let mut request = Request::builder().method(self.method).uri(self.path);
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
+        request.body(Body::from(self.body)).unwrap()
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Reply {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {}", self.text))
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The code of the problem; empty where there is none.
+    pub fn code(&self) -> String {
+        let json: Value = serde_json::from_str(&self.text).unwrap_or_default();
+        json["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    #[track_caller]
+    pub fn is(&self, status: u16, code: &str) {
+        assert_eq!((self.status, self.code().as_str()), (status, code), "{}", self.text);
+    }
+}

@@ -1,0 +1,220 @@
+//! What may be looked at.
+
+use poolkeeper::api::http::{Scene, roll};
+use poolkeeper::memory::{Loaded, Store, Told};
+use poolkeeper::model::action::Verb;
+use poolkeeper::model::budget::{Hold, HoldReason};
+use poolkeeper::model::ids::{EntryId, InstanceId};
+use poolkeeper::model::machine::Condition;
+use poolkeeper::model::plan::Facts;
+use std::sync::Arc;
+
+use crate::contract::operations;
+use crate::kit::{Ask, Kit, NOW, WHY, machine};
+
+#[tokio::test]
+async fn every_look_is_answered_and_known_again() {
+    let kit = Kit::open().await;
+    for (method, template, told) in operations() {
+        let path =
+            template.replace("{pool}", "web").replace("{machine}", "3").replace("{ask}", "old");
+        if method != "GET" || path.ends_with("/events") {
+            continue;
+        }
+        let reply = kit.get(&path).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+        let head = kit.ask(Ask::new("HEAD", &path)).await;
+        assert_eq!((head.status, head.header("etag")), (200, reply.header("etag")), "{path}");
+        if told["responses"].get("304").is_none() {
+            continue;
+        }
+        let tag = reply.header("etag");
+        for (known, status) in [
+            (tag.to_owned(), 304),
+            (format!("W/{tag}"), 304),
+            (format!("\"x\", {tag}"), 304),
+            ("*".to_owned(), 304),
+            ("\"x\"".to_owned(), 200),
+        ] {
+            let again =
+                kit.ask(Ask::new("GET", &path).header("if-none-match", known.clone())).await;
+            assert_eq!(again.status, status, "{path} with {known}");
+            assert_eq!(again.header("etag"), tag, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn pools_and_machines_come_by_pages() {
+    let kit = Kit::open().await;
+    let first = kit.get("/api/v1/pools?limit=1").await.json();
+    assert_eq!((&first["items"][0]["name"], &first["next"]), (&"batch".into(), &"batch".into()));
+    let second = kit.get("/api/v1/pools?limit=1&after=batch").await.json();
+    assert_eq!(
+        (&second["items"][0]["name"], &second["next"]),
+        (&"web".into(), &serde_json::Value::Null)
+    );
+    let (mut ids, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = kit.get(&format!("/api/v1/pools/web/machines?limit=3{after}")).await.json();
+        let items = page["items"].as_array().unwrap();
+        ids.extend(items.iter().map(|item| item["id"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        let next: String = url::form_urlencoded::byte_serialize(next.as_bytes()).collect();
+        after = format!("&after={next}");
+    }
+    assert_eq!(ids, ["1", "2", "3", "4", "5", "6", "7"]);
+    for bad in ["limit=0", "limit=501", "limit=x", "limit=1&limit=2", "after=x", "colour=1"] {
+        kit.get(&format!("/api/v1/pools/web/machines?{bad}")).await.is(400, "badQuery");
+    }
+}
+
+#[tokio::test]
+async fn a_pool_tells_how_it_stands_and_why() {
+    let kit = Kit::open().await;
+    let status = kit.get("/api/v1/pools/web/status").await.json();
+    assert_eq!((&status["origin"], &status["numbers"]["desired"]), (&"api".into(), &7.into()));
+    assert_eq!(status["numbers"]["current"], 2);
+    let new = kit.get("/api/v1/pools/batch/status").await.json();
+    assert_eq!(
+        (&new["file"], &new["numbers"]),
+        (&"pools/batch.yaml".into(), &serde_json::Value::Null)
+    );
+    let explained = kit.get("/api/v1/pools/web/explain").await.json();
+    assert!(explained["say"].as_str().unwrap().starts_with("web "), "{explained}");
+    assert_eq!(explained["classes"]["outdated"], 5);
+    let machine = kit.get("/api/v1/pools/web/machines/3/explain").await.json();
+    assert_eq!(machine["machine"]["class"], "outdated");
+    assert!(machine["say"].as_str().unwrap().starts_with("3 is outdated: "), "{machine}");
+    assert!(machine["becomes"].is_string());
+    let plan = kit.get("/api/v1/pools/web/plan").await.json();
+    assert_eq!((&plan["kind"], plan["machines"].as_array().unwrap().len()), (&"Plan".into(), 7));
+    let rollout = kit.get("/api/v1/pools/web/rollout").await.json();
+    assert_eq!(
+        (&rollout["open"]["cause"], &rollout["last"]["how"]),
+        (&"revision".into(), &"succeeded".into())
+    );
+    for path in ["plan", "explain", "machines/1/explain"] {
+        let reply = kit.get(&format!("/api/v1/pools/batch/{path}")).await;
+        reply.is(409, "noPlanYet");
+        assert!(!reply.header("retry-after").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_frozen_pool_says_so_first() {
+    let kit = Kit::open().await;
+    let hold = Hold {
+        reason: HoldReason::Law,
+        law: Some(2),
+        say: "the ceiling".into(),
+        numbers: vec![("live", 9)],
+        blockers: vec!["3".into()],
+        recheck: NOW,
+        verb: None,
+    };
+    {
+        let mut known = kit.house.lock();
+        let scene = known.scenes.values_mut().next().unwrap();
+        let mut report = (*scene.report).clone();
+        report.frozen = Some(hold);
+        scene.report = Arc::new(report);
+        let report = Arc::clone(&scene.report);
+        known.pools.get_mut(&poolkeeper::model::ids::PoolName::new("web")).unwrap().report =
+            Some(report);
+    }
+    let status = kit.get("/api/v1/pools/web/status").await.json();
+    assert_eq!(status["frozen"]["reason"], "law:2");
+    let explained = kit.get("/api/v1/pools/web/explain").await.json();
+    assert_eq!(explained["say"], "web waits: law:2: the ceiling");
+}
+
+#[tokio::test]
+async fn machines_are_known_by_id_and_by_vm_id_and_show_their_marks() {
+    let kit = Kit::open().await;
+    let by_id = kit.get("/api/v1/pools/web/machines/2").await.json();
+    assert_eq!(by_id["vmId"], "vm-2");
+    assert_eq!(kit.get("/api/v1/pools/web/machines/VM-2").await.json(), by_id);
+    kit.post("/api/v1/pools/web/machines/2/hold", WHY).await.is(202, "");
+    let held = kit.get("/api/v1/pools/web/machines/2").await.json();
+    assert_eq!(held["hold"], serde_json::json!({ "by": "local", "why": "because" }));
+    kit.get("/api/v1/pools/web/machines/99").await.is(404, "notFound");
+    kit.get("/api/v1/pools/nobody/machines/1").await.is(404, "notFound");
+    assert_eq!(machine(2, "r2").id.as_str(), "2");
+}
+
+#[tokio::test]
+async fn history_goes_on_from_any_line_both_ways() {
+    let kit = Kit::open().await;
+    let (id, key) = (InstanceId::new("1"), machine(1, "r1").key());
+    for told in [
+        Told::Appeared { id: id.clone(), key: key.clone(), condition: Condition::Provisioning },
+        Told::Became {
+            id: id.clone(),
+            key: key.clone(),
+            from: Condition::Ready,
+            to: Condition::Failed,
+        },
+        Told::Closed { id: id.clone(), key, deleted: true },
+        Told::Decided {
+            entry: EntryId::new("e1"),
+            verb: Verb::Delete,
+            machines: vec![id],
+            reason: "ill".into(),
+        },
+        Told::Moved { entry: EntryId::new("e1"), verb: Verb::Delete, say: "accepted".into() },
+        Told::Held { reason: HoldReason::Floor, say: "7 of 7".into() },
+        Told::Freed { reason: HoldReason::Floor },
+        Told::Frozen { law: Some(1), say: "the floor".into() },
+    ] {
+        kit.tell("web", told).await;
+    }
+    let events = |page: &serde_json::Value| -> Vec<String> {
+        let items = page["items"].as_array().unwrap().iter();
+        items.map(|item| item["event"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = kit.get("/api/v1/pools/web/history").await.json();
+    assert_eq!(events(&all).len(), 11);
+    let last = kit.get("/api/v1/pools/web/history?limit=2").await.json();
+    assert_eq!(events(&last), ["freed", "frozen"]);
+    let earlier = format!("/api/v1/pools/web/history?limit=2&before={}", last["earlier"]);
+    assert_eq!(events(&kit.get(&earlier).await.json()), ["moved", "held"]);
+    let later = format!("/api/v1/pools/web/history?after={}", last["next"]);
+    let nothing = kit.get(&later).await.json();
+    assert_eq!((events(&nothing).len(), &nothing["next"]), (0, &last["next"]));
+    for bad in ["after=1&before=2", "after=-1", "before=x", "after=99999999999999999999"] {
+        kit.get(&format!("/api/v1/pools/web/history?{bad}")).await.is(400, "badQuery");
+    }
+    kit.get("/api/v1/pools/nobody/history").await.is(404, "notFound");
+}
+
+#[tokio::test]
+async fn readiness_is_told_by_its_status_too() {
+    let kit = Kit::open().await;
+    assert_eq!(kit.get("/ready").await.status, 200);
+    kit.house.lock().ready = false;
+    let reply = kit.get("/api/v1/ready").await;
+    assert_eq!((reply.status, &reply.json()["say"]), (503, &"reading the store".into()));
+    assert!(kit.get("/metrics").await.text.contains("poolkeeper_up 1"));
+}
+
+#[tokio::test]
+async fn a_report_is_never_told_of_other_machines() {
+    let kit = Kit::open().await;
+    let web = poolkeeper::model::ids::PoolName::new("web");
+    let kept = kit.house.lock().scenes[&web].clone();
+    let loaded = kit.store.load(&web).await.unwrap();
+    let planned_from = roll(&kept.machines);
+    let again = |loaded: Loaded| {
+        let (policy, report) = (Arc::clone(&kept.policy), Arc::clone(&kept.report));
+        Scene::of_records(policy, report, planned_from, loaded, Facts::default())
+    };
+    let same = again(loaded.clone()).unwrap();
+    assert_eq!(same.machines, kept.machines);
+    let mut less = loaded.clone();
+    less.machines.pop();
+    assert!(again(less).is_none());
+    let mut other = loaded;
+    other.machines[6] = machine(8, "r1");
+    assert!(again(other).is_none(), "as many, but not the same");
+}

@@ -1,0 +1,268 @@
+//! Tokens of an identity provider. The keys are the test's own, and the provider is a function.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use poolkeeper::api::http::auth::oidc::Fetching;
+use poolkeeper::api::http::auth::{Door, KeySource, KeysFailed, Oidc, OidcSettings, Role, Tokens};
+use poolkeeper::model::time::{Span, Time};
+use ring::rand::SystemRandom;
+use ring::rsa::PublicKeyComponents;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use serde_json::{Value, json};
+
+use crate::kit::{Ask, Kit, NOW, Reply};
+use crate::wishes::base64;
+
+enum Key {
+    Elliptic(Box<EcdsaKeyPair>),
+    Rsa(Box<RsaKeyPair>),
+}
+
+impl Key {
+    fn elliptic() -> Self {
+        let dice = SystemRandom::new();
+        let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &dice).unwrap();
+        let read = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &dice);
+        Key::Elliptic(Box::new(read.unwrap()))
+    }
+
+    /// The key of a test certificate: ring makes none of this kind.
+    fn rsa() -> Self {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auth/fixtures/pkcs8.pem");
+        let der = PrivateKeyDer::from_pem_file(path).unwrap();
+        Key::Rsa(Box::new(RsaKeyPair::from_pkcs8(der.secret_der()).unwrap()))
+    }
+
+    fn algorithm(&self) -> &'static str {
+        match self {
+            Key::Elliptic(_) => "ES256",
+            Key::Rsa(_) => "RS256",
+        }
+    }
+
+    fn public(&self, id: &str) -> Value {
+        match self {
+            Key::Elliptic(pair) => {
+                let point = pair.public_key().as_ref();
+                json!({ "kty": "EC", "crv": "P-256", "kid": id, "use": "sig",
+                    "x": base64(&point[1..33]), "y": base64(&point[33..]) })
+            }
+            Key::Rsa(pair) => {
+                let parts = PublicKeyComponents::<Vec<u8>>::from(pair.public());
+                json!({ "kty": "RSA", "kid": id, "alg": "RS256", "n": base64(&parts.n), "e": base64(&parts.e) })
+            }
+        }
+    }
+
+    fn sign(&self, message: &[u8]) -> Vec<u8> {
+        let dice = SystemRandom::new();
+        match self {
+            Key::Elliptic(pair) => pair.sign(&dice, message).unwrap().as_ref().to_vec(),
+            Key::Rsa(pair) => {
+                let mut signature = vec![0; pair.public().modulus_len()];
+                pair.sign(&RSA_PKCS1_SHA256, &dice, message, &mut signature).unwrap();
+                signature
+            }
+        }
+    }
+
+    fn token(&self, header: &Value, claims: &Value) -> String {
+        let part = |value: &Value| base64(value.to_string().as_bytes());
+        let message = format!("{}.{}", part(header), part(claims));
+        let signature = base64(&self.sign(message.as_bytes()));
+        format!("{message}.{signature}")
+    }
+}
+
+/// What the provider publishes, and how often it was asked.
+struct Provider {
+    keys: Mutex<Option<Value>>,
+    asked: AtomicU32,
+}
+
+impl KeySource for Provider {
+    fn fetch(&self) -> Fetching<'_> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let keys = self.keys.lock().unwrap().clone();
+        Box::pin(async move {
+            keys.map(|keys| keys.to_string()).ok_or_else(|| KeysFailed("it is down".into()))
+        })
+    }
+}
+
+struct Place {
+    kit: Kit,
+    provider: Arc<Provider>,
+}
+
+impl Place {
+    async fn with(keys: Option<Value>) -> Self {
+        let provider = Arc::new(Provider { keys: Mutex::new(keys), asked: AtomicU32::new(0) });
+        let roles = [("ops", Role::Operator), ("all", Role::Viewer), ("boss", Role::Admin)];
+        let settings = OidcSettings {
+            issuer: "https://login.example".into(),
+            audience: "poolkeeper".into(),
+            name_claim: "email".into(),
+            role_claim: "groups".into(),
+            roles: roles.into_iter().map(|(name, role)| (name.into(), role)).collect(),
+        };
+        let oidc = Some(Box::new(Oidc::new(settings, Arc::clone(&provider) as Arc<dyn KeySource>)));
+        let kit =
+            Kit::new(Door::Guarded { tokens: Tokens::default(), oidc }, BTreeMap::new()).await;
+        Self { kit, provider }
+    }
+
+    async fn get(&self, token: &str) -> Reply {
+        self.kit.pass(Span::seconds(1));
+        let ask =
+            Ask::new("GET", "/api/v1/pools").header("authorization", format!("Bearer {token}"));
+        self.kit.ask(ask).await
+    }
+
+    fn asked(&self) -> u32 {
+        self.provider.asked.load(Ordering::SeqCst)
+    }
+}
+
+fn seconds(at: Time) -> i64 {
+    at.millis() / 1_000
+}
+
+fn claims() -> Value {
+    json!({
+        "iss": "https://login.example", "aud": "poolkeeper", "sub": "1", "email": "ann@example.com",
+        "groups": ["all", "ops", "unknown"],
+        "exp": seconds(NOW) + 300, "nbf": seconds(NOW) - 5,
+    })
+}
+
+fn with(key: &str, value: Value) -> Value {
+    let mut claims = claims();
+    claims[key] = value;
+    claims
+}
+
+fn without(key: &str) -> Value {
+    let mut claims = claims();
+    claims.as_object_mut().unwrap().remove(key);
+    claims
+}
+
+fn header(key: &Key) -> Value {
+    json!({ "alg": key.algorithm(), "kid": "a", "typ": "JWT" })
+}
+
+#[tokio::test]
+async fn a_good_token_says_who_and_what_they_may() {
+    for key in [Key::elliptic(), Key::rsa()] {
+        let place =
+            Place::with(Some(json!({ "keys": [{ "kty": "oct", "k": "AA" }, key.public("a")] })))
+                .await;
+        let token = key.token(&header(&key), &claims());
+        assert_eq!(place.get(&token).await.status, 200);
+        let bearer = format!("Bearer {token}");
+        let pause = Ask::new("POST", "/api/v1/pools/web/pause").json(r#"{"why":"x"}"#);
+        place.kit.ask(pause.header("authorization", bearer.clone())).await.is(202, "");
+        assert_eq!(place.kit.audit().await, ["oidc:ann@example.com pause web/ (x): asked"]);
+        let remove = Ask::new("DELETE", "/api/v1/pools/web?why=x");
+        place.kit.ask(remove.header("authorization", bearer)).await.is(403, "forbidden");
+        let plain = json!({ "alg": key.algorithm() });
+        for good in [
+            key.token(&header(&key), &with("aud", json!(["other", "poolkeeper"]))),
+            key.token(&header(&key), &with("groups", json!("all"))),
+            key.token(&header(&key), &without("nbf")),
+            key.token(&plain, &claims()),
+        ] {
+            assert_eq!(place.get(&good).await.status, 200);
+        }
+        assert_eq!(place.asked(), 1, "keys that are fresh are not asked for again");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_for_us_is_refused() {
+    let (key, stranger) = (Key::elliptic(), Key::elliptic());
+    let place = Place::with(Some(json!({ "keys": [key.public("a")] }))).await;
+    let head = header(&key);
+    let past = seconds(NOW) - 70;
+    let soon = seconds(NOW) + 200;
+    for (token, code) in [
+        (key.token(&head, &with("iss", json!("https://login.example/"))), "unauthenticated"),
+        (key.token(&head, &with("aud", json!("other"))), "unauthenticated"),
+        (key.token(&head, &with("aud", json!([]))), "unauthenticated"),
+        (key.token(&head, &with("exp", json!(past))), "unauthenticated"),
+        (key.token(&head, &with("nbf", json!(soon))), "unauthenticated"),
+        (key.token(&head, &with("exp", json!("never"))), "unauthenticated"),
+        (key.token(&head, &without("exp")), "unauthenticated"),
+        (key.token(&head, &without("aud")), "unauthenticated"),
+        (key.token(&head, &without("email")), "unauthenticated"),
+        (key.token(&head, &with("email", json!(" "))), "unauthenticated"),
+        (key.token(&head, &with("groups", json!(["unknown"]))), "noRole"),
+        (key.token(&head, &without("groups")), "noRole"),
+        (stranger.token(&head, &claims()), "unauthenticated"),
+        (key.token(&json!({ "alg": "none" }), &claims()), "unauthenticated"),
+        (key.token(&json!({ "alg": "HS256", "kid": "a" }), &claims()), "unauthenticated"),
+        (key.token(&json!({ "alg": "RS256", "kid": "a" }), &claims()), "unauthenticated"),
+        (key.token(&json!({ "alg": "ES256", "crit": ["exp"] }), &claims()), "unauthenticated"),
+        (key.token(&json!({ "alg": "ES256", "kid": "b" }), &claims()), "unauthenticated"),
+    ] {
+        let reply = place.get(&token).await;
+        assert_eq!(reply.code(), code, "{token}");
+        assert!(!reply.text.contains(&token), "no answer repeats a token");
+    }
+    let good = key.token(&head, &claims());
+    let (message, signature) = good.rsplit_once('.').unwrap();
+    let (head, body) = message.split_once('.').unwrap();
+    let more = base64(with("groups", json!(["boss"])).to_string().as_bytes());
+    for forged in [
+        format!("{message}."),
+        format!("{head}.{more}.{signature}"),
+        format!("{head}.{body}.{}", base64(&[0; 64])),
+        format!("{message}.{signature}="),
+        format!("{message}.{signature}.{signature}"),
+        "a.b.c".to_owned(),
+    ] {
+        place.get(&forged).await.is(401, "unauthenticated");
+    }
+}
+
+#[tokio::test]
+async fn keys_change_and_the_provider_is_not_asked_for_each_request() {
+    let (old, new) = (Key::elliptic(), Key::elliptic());
+    let place = Place::with(Some(json!({ "keys": [old.public("a")] }))).await;
+    let long = with("exp", json!(seconds(NOW) + 1_000_000));
+    let by = |key: &Key, id: &str| key.token(&json!({ "alg": "ES256", "kid": id }), &long);
+    assert_eq!(place.get(&by(&old, "a")).await.status, 200);
+    *place.provider.keys.lock().unwrap() = Some(json!({ "keys": [new.public("b")] }));
+    for _ in 0..5 {
+        place.get(&by(&new, "b")).await.is(401, "unauthenticated");
+    }
+    assert_eq!(place.asked(), 1, "asked just now");
+    place.kit.pass(Span::seconds(30));
+    assert_eq!(place.get(&by(&new, "b")).await.status, 200);
+    assert_eq!(place.asked(), 2);
+    place.get(&by(&old, "a")).await.is(401, "unauthenticated");
+    *place.provider.keys.lock().unwrap() = None;
+    place.kit.pass(Span::hours(2));
+    assert_eq!(place.get(&by(&new, "b")).await.status, 200, "old keys serve while no newer come");
+    place.kit.pass(Span::hours(23));
+    place.get(&by(&new, "b")).await.is(503, "noKeys");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_down_lets_nobody_in() {
+    let key = Key::elliptic();
+    let place = Place::with(None).await;
+    let reply = place.get(&key.token(&header(&key), &claims())).await;
+    reply.is(503, "noKeys");
+    assert_eq!(reply.header("retry-after"), "30");
+    *place.provider.keys.lock().unwrap() = Some(json!("no key set"));
+    place.kit.pass(Span::minutes(1));
+    place.get(&key.token(&header(&key), &claims())).await.is(503, "noKeys");
+}

@@ -1,0 +1,154 @@
+//! The API over real sockets on free ports of the loopback: what only a socket can show.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use poolkeeper::api::http::{Certificate, ListenError, Listening};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+use crate::kit::Kit;
+
+struct Served {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+async fn serve(kit: &Kit, certificate: Option<Certificate>) -> Served {
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let listening = Listening::at(any, certificate, kit.api.clone()).await.unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let address = listening.address();
+    let task = tokio::spawn(listening.serve(async { drop(stopped.await) }));
+    Served { address, stop: Some(stop), task }
+}
+
+async fn talk(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), text: &str) -> String {
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // A peer that cuts the line has said what it had to say.
+    let _cut = stream.read_to_end(&mut answer).await;
+    String::from_utf8(answer).unwrap()
+}
+
+const HEALTH: &str = "GET /api/v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+
+#[tokio::test]
+async fn a_socket_answers_and_stops() {
+    let kit = Kit::open().await;
+    let mut served = serve(&kit, None).await;
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let answer = talk(&mut stream, HEALTH).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains(r#""status":"ok""#),
+        "{answer}"
+    );
+    let mut kept = TcpStream::connect(served.address).await.unwrap();
+    let mut events = TcpStream::connect(served.address).await.unwrap();
+    events.write_all(b"GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut first = [0; 512];
+    let read = events.read(&mut first).await.unwrap();
+    assert!(first[..read].starts_with(b"HTTP/1.1 200 OK"));
+    served.stop.take().unwrap().send(()).unwrap();
+    let done = tokio::time::timeout(Duration::from_secs(3), served.task).await;
+    assert!(done.is_ok(), "idle connections and streams end with the house");
+    let mut rest = Vec::new();
+    events.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.ends_with(b"0\r\n\r\n"), "the stream ends as a stream does");
+    assert_eq!(kept.read(&mut first).await.unwrap_or(0), 0);
+    assert!(TcpStream::connect(served.address).await.is_err(), "nothing new is taken in");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_dawdles_over_a_head_is_let_go() {
+    let kit = Kit::open().await;
+    let served = serve(&kit, None).await;
+    for start in ["", "GET /api/v1/health HTTP/1.1\r\nhost: local"] {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let answer = talk(&mut stream, start).await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+    }
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let slow = "POST /api/v1/pools/web/pause HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+    let answer = talk(&mut stream, slow).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_head_is_only_so_long() {
+    let kit = Kit::open().await;
+    let served = serve(&kit, None).await;
+    let long = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(64 << 10));
+    let many = format!("GET / HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x: y\r\n".repeat(100));
+    for head in [long, many] {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let sent = stream.write_all(head.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _cut = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(
+            sent.is_err() || answer.is_empty() || answer.starts_with("HTTP/1.1 431 "),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn with_a_certificate_it_speaks_tls_and_nothing_else() {
+    let kit = Kit::guarded().await;
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let chain = vec![made.cert.der().clone()];
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let served = serve(&kit, Some(Certificate::of(chain.clone(), key).unwrap())).await;
+    let mut roots = RootCertStore::empty();
+    roots.add(chain[0].clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let tls = TlsConnector::from(Arc::new(config));
+    let stream = TcpStream::connect(served.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = tls.connect(name, stream).await.unwrap();
+    let token = &kit.tokens["viewer"];
+    let get = format!(
+        "GET /api/v1/pools HTTP/1.1\r\nhost: pools.example\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    );
+    let answer = talk(&mut stream, &get).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let mut plain = TcpStream::connect(served.address).await.unwrap();
+    let answer = talk_raw(&mut plain, HEALTH).await;
+    assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+}
+
+async fn talk_raw(stream: &mut TcpStream, text: &str) -> Vec<u8> {
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let _cut = stream.read_to_end(&mut answer).await;
+    answer
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_is_refused_without_tls_and_tokens() {
+    let reached: SocketAddr = "0.0.0.0:0".parse().unwrap();
+    let open = Listening::at(reached, None, Kit::open().await.api).await.unwrap_err();
+    assert!(matches!(open, ListenError::Unguarded(_)), "{open}");
+    let plain = Listening::at(reached, None, Kit::guarded().await.api).await.unwrap_err();
+    assert!(matches!(plain, ListenError::Unsealed(_)), "{plain}");
+    let kit = Kit::open().await;
+    let served = serve(&kit, None).await;
+    let taken = Listening::at(served.address, None, kit.api.clone()).await.unwrap_err();
+    assert!(
+        taken.to_string().starts_with(&format!("cannot listen on {}", served.address)),
+        "{taken}"
+    );
+}

@@ -1,0 +1,232 @@
+//! The commands that ask a Poolkeeper that serves: the program itself, against the API on a free port.
+
+use std::net::SocketAddr;
+
+use poolkeeper::api::http::Listening;
+use poolkeeper::api::http::auth::{Role, Tokens};
+use poolkeeper::memory::{Desk, Store, Told};
+use poolkeeper::model::budget::HoldReason;
+use poolkeeper::model::ids::{InstanceId, PoolName};
+use poolkeeper::model::plan::AskVerb;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::kit::{Kit, document};
+use crate::program::{Ended, command, file, finish, written};
+
+struct Served {
+    kit: Kit,
+    server: String,
+}
+
+async fn serve(kit: Kit) -> Served {
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let listening = Listening::at(any, None, kit.api.clone()).await.unwrap();
+    let server = format!("http://{}", listening.address());
+    tokio::spawn(listening.serve(std::future::pending()));
+    Served { kit, server }
+}
+
+async fn run(server: &str, token: Option<&str>, args: &[&str]) -> Ended {
+    let mut command = command(args);
+    command.env("POOLKEEPER_SERVER", server);
+    if let Some(token) = token {
+        command.env("POOLKEEPER_TOKEN", token);
+    }
+    tokio::task::spawn_blocking(move || finish(command, b"")).await.unwrap()
+}
+
+impl Served {
+    async fn run(&self, args: &[&str]) -> Ended {
+        run(&self.server, None, args).await
+    }
+
+    async fn done(&self, args: &[&str]) -> String {
+        let ended = self.run(args).await;
+        assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
+        ended.out
+    }
+}
+
+#[tokio::test]
+async fn every_verb_of_a_pool_has_its_command() {
+    let served = serve(Kit::open().await).await;
+    for (n, verb) in AskVerb::PLAIN.iter().enumerate() {
+        let name = match verb {
+            AskVerb::SettleCapacity => "settle-capacity",
+            verb => verb.name(),
+        };
+        let out = served.done(&[name, "web", "--why", "it must"]).await;
+        assert!(out.starts_with(&format!("{}: asked of web", verb.name())), "{out}");
+        let asks = served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks;
+        let last = asks.last().unwrap();
+        assert_eq!((asks.len(), &last.verb, &*last.why), (n + 1, verb, "it must"));
+    }
+}
+
+#[tokio::test]
+async fn every_wish_about_a_machine_has_its_command() {
+    let served = serve(Kit::open().await).await;
+    let marks = async || served.kit.store.doors(&PoolName::new("web")).await.unwrap().marks;
+    let why = ["--why", "odd"];
+    served.done(&[&["hold", "web", "3"][..], &why].concat()).await;
+    assert!(marks().await[0].1.hold.is_some());
+    served.done(&[&["release", "web", "3"][..], &why].concat()).await;
+    let out = served.done(&[&["delete-machine", "web", "VM-3", "--now"][..], &why].concat()).await;
+    assert!(out.starts_with("delete: asked of machine 3 of web"), "{out}");
+    assert!(marks().await[0].1.delete.as_ref().unwrap().now);
+    served.done(&[&["keep", "web", "3"][..], &why].concat()).await;
+    assert_eq!(marks().await, []);
+    let written = served.done(&[&["write-off", "web", "3", "-o", "json"][..], &why].concat()).await;
+    let receipt: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!((&receipt["kind"], &receipt["verb"]), (&"Accepted".into(), &"writeOff".into()));
+    let asks = served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks;
+    assert_eq!(asks[0].verb, AskVerb::WriteOff(InstanceId::new("3")));
+}
+
+#[tokio::test]
+async fn pools_are_applied_got_and_removed() {
+    let served = serve(Kit::open().await).await;
+    let one = written("http", "one.yaml", document("one", 2).as_bytes());
+    assert_eq!(served.done(&["apply", &one, "--why", "x"]).await, "applied: one\n");
+    let stored = served.kit.store.document(&PoolName::new("one")).await.unwrap().unwrap();
+    assert_eq!(&*stored.text, document("one", 2), "one pool goes as it was written");
+    let two = document("two", 2) + "---\n" + &document("three", 3);
+    let two = written("http", "two.yaml", two.as_bytes());
+    assert_eq!(served.done(&["apply", &two, "--why", "x"]).await, "applied: two\napplied: three\n");
+    let shown = served.done(&["get", "three", "-o", "json"]).await;
+    let again = written("http", "again.json", shown.as_bytes());
+    assert_eq!(served.done(&["apply", &again, "--why", "x"]).await, "applied: three\n");
+    let list = served.done(&["get"]).await;
+    assert_eq!(list.lines().count(), 6, "{list}");
+    assert!(list.contains("web") && list.contains("WAITS FOR"), "{list}");
+    let machines = served.done(&["get", "web", "machines"]).await;
+    assert!(machines.lines().count() >= 8 && machines.contains("outdated"), "{machines}");
+    for part in ["status", "rollout", "plan", "explain", "document"] {
+        let text = served.done(&["get", "web", part]).await;
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{part}: {text}");
+    }
+    assert!(served.done(&["remove", "one", "--why", "x"]).await.starts_with("removed: one"));
+    assert_eq!(served.run(&["get", "one"]).await.code, Some(4));
+}
+
+#[tokio::test]
+async fn history_and_audit_are_read_to_any_depth() {
+    let served = serve(Kit::open().await).await;
+    for n in 0..1_200 {
+        let told = Told::Held { reason: HoldReason::Floor, say: format!("{n} of 7").into() };
+        served.kit.tell("web", told).await;
+    }
+    let last = served.done(&["history", "web", "--last", "2"]).await;
+    let says: Vec<&str> =
+        last.lines().filter_map(|line| line.split_once("  ")).map(|(_, say)| say).collect();
+    assert_eq!(says, ["1198 of 7", "1199 of 7"]);
+    let all = served.done(&["history", "web", "--last", "5000", "-o", "ndjson"]).await;
+    let ids: Vec<u64> = all
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(ids.len(), 1_203);
+    assert!(ids.is_sorted());
+    assert_eq!(served.done(&["audit"]).await, "nothing has happened yet\n");
+    served.done(&["pause", "web", "--why", "errors"]).await;
+    let audit = served.done(&["audit"]).await;
+    assert!(audit.ends_with("local pause web: asked (errors)\n"), "{audit}");
+}
+
+#[tokio::test]
+async fn failures_have_their_codes_and_say_what_helps() {
+    let served = serve(Kit::guarded().await).await;
+    let server = served.server.as_str();
+    let token = |role: &str| Some(served.kit.tokens[role].as_str());
+    let pause = ["pause", "web", "--why", "x"];
+    let file_of =
+        written("http", "token", format!("{}\n", served.kit.tokens["operator"]).as_bytes());
+    let bad = written("http", "bad.yaml", (document("new", 1) + "colour: red\n").as_bytes());
+    let batch = written("http", "batch.yaml", document("batch", 1).as_bytes());
+    let missing = file("http", "no-such-token");
+    for (token, args, code, hint) in [
+        (None, &pause[..], 6, "POOLKEEPER_TOKEN"),
+        (Some("pk_wrong"), &pause, 6, "not known"),
+        (token("viewer"), &pause, 6, "needs operator"),
+        (token("operator"), &["pause", "nobody", "--why", "x"], 4, "nobody"),
+        (token("operator"), &["hold", "web", "99", "--why", "x"], 4, "99"),
+        (token("operator"), &["pause", "web"], 2, "--why"),
+        (token("operator"), &["pause", "web", "--why", " "], 2, "say why"),
+        (token("admin"), &["apply", &batch, "--why", "x"], 2, "it is watched"),
+        (token("admin"), &["apply", &bad, "--why", "x"], 2, "bad.yaml:6:1"),
+        (token("viewer"), &["get", "web", "colour"], 2, "machines"),
+        (token("viewer"), &["get", "--server", "pools"], 2, "no address"),
+        (token("viewer"), &["get", "--server", "http://pools.example"], 2, "https"),
+        (token("viewer"), &["get", "--server", "http://127.0.0.1:1"], 5, "poolkeeper serve"),
+    ] {
+        let ended = run(server, token, args).await;
+        assert_eq!(ended.code, Some(code), "{args:?}: {ended:?}");
+        assert!(ended.err.contains(hint), "{args:?} should speak of {hint}: {}", ended.err);
+        assert!(!ended.err.contains("pk_") && !ended.out.contains("pk_"), "{ended:?}");
+    }
+    for (path, code) in [(&file_of, 0), (&missing, 1)] {
+        let mut command = command(&pause);
+        command.env("POOLKEEPER_SERVER", server).env("POOLKEEPER_TOKEN_FILE", path);
+        let ended = tokio::task::spawn_blocking(move || finish(command, b"")).await.unwrap();
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+    }
+    let ended = run(server, None, &["pause", "web", "--why", "x", "-o", "json"]).await;
+    assert_eq!(
+        (&ended.json()["kind"], &ended.json()["code"]),
+        (&"Error".into(), &"unauthenticated".into())
+    );
+}
+
+/// A server that loses its first answers, after it did what was asked.
+#[tokio::test]
+async fn a_lost_answer_is_asked_for_again_under_the_same_key() {
+    let served = serve(Kit::open().await).await;
+    let inner = served.server.strip_prefix("http://").unwrap().to_owned();
+    let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = front.local_addr().unwrap();
+    tokio::spawn(async move {
+        for n in 0.. {
+            let (mut from, _) = front.accept().await.unwrap();
+            let mut to = tokio::net::TcpStream::connect(&inner).await.unwrap();
+            if n > 0 {
+                tokio::spawn(
+                    async move { tokio::io::copy_bidirectional(&mut from, &mut to).await },
+                );
+                continue;
+            }
+            let mut asked = vec![0; 64 << 10];
+            let mut length = 0;
+            while !asked[..length].ends_with(b"\"}") {
+                length += from.read(&mut asked[length..]).await.unwrap();
+            }
+            to.write_all(&asked[..length]).await.unwrap();
+            let read = to.read(&mut asked).await.unwrap();
+            assert!(
+                asked[..read].starts_with(b"HTTP/1.1 202"),
+                "{}",
+                String::from_utf8_lossy(&asked[..read])
+            );
+        }
+    });
+    let ended = run(&format!("http://{address}"), None, &["pause", "web", "--why", "x"]).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks.len(), 1);
+}
+
+#[test]
+fn a_token_is_made_with_the_line_by_which_it_is_known() {
+    let ended = finish(command(&["token", "ann", "operator"]), b"");
+    let lines: Vec<&str> = ended.out.lines().collect();
+    let [token, line] = lines[..] else { panic!("{ended:?}") };
+    let found = Tokens::read(line).unwrap().find(token).unwrap();
+    assert_eq!((&*found.name, found.role), ("ann", Role::Operator));
+    let json = finish(command(&["token", "ann", "admin", "-o", "json"]), b"").json();
+    assert_eq!(json["kind"], "Token");
+    assert_ne!(json["token"], token, "each is another");
+    for wrong in [&["token", "a b", "admin"][..], &["token", "ann", "boss"]] {
+        assert_eq!(finish(command(wrong), b"").code, Some(2), "{wrong:?}");
+    }
+}

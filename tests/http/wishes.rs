@@ -1,0 +1,207 @@
+//! What is asked for: written down, audited, and handed to the next turn; once, however often it is sent.
+
+use poolkeeper::memory::{Store, Told};
+use poolkeeper::model::ids::{AskId, InstanceId, PoolName};
+use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::time::Span;
+use serde_json::Value;
+
+use crate::kit::{Ask, Kit, NOW, WHY};
+
+fn web() -> PoolName {
+    PoolName::new("web")
+}
+
+#[tokio::test]
+async fn each_verb_is_recorded_and_the_pool_is_woken() {
+    let kit = Kit::open().await;
+    for (n, verb) in AskVerb::PLAIN.into_iter().enumerate() {
+        let reply = kit.post(&format!("/api/v1/pools/web/{}", verb.name()), WHY).await;
+        assert_eq!(reply.status, 202, "{}", reply.text);
+        let receipt = reply.json();
+        let asks = kit.store.doors(&web()).await.unwrap().asks;
+        let ask = asks.last().unwrap();
+        assert_eq!((asks.len(), &ask.verb), (n + 1, &verb));
+        assert_eq!((&*ask.by, &*ask.why, ask.at), ("local", "because", NOW));
+        assert_eq!(receipt["id"], ask.id.as_str());
+        assert_eq!(receipt["look"], reply.header("location"));
+        let look = kit.get(receipt["look"].as_str().unwrap()).await.json();
+        assert_eq!((&look["state"], &look["verb"]), (&"waiting".into(), &verb.name().into()));
+        assert_eq!(kit.house.lock().woken.len(), n + 1);
+        let line = format!("local {} web/ (because): asked", verb.name());
+        assert_eq!(kit.audit().await.last(), Some(&line));
+    }
+    let audit = kit.get("/api/v1/audit?limit=2").await.json();
+    assert_eq!(audit["items"].as_array().unwrap().len(), 2);
+    assert_eq!(audit["items"][1]["verb"], "settleCapacity");
+}
+
+#[tokio::test]
+async fn an_ask_is_followed_to_its_answer() {
+    let kit = Kit::open().await;
+    let id =
+        kit.post("/api/v1/pools/web/pause", WHY).await.json()["id"].as_str().unwrap().to_owned();
+    kit.tell("web", Told::Answered { ask: AskId::new(&id), accepted: true, say: "paused".into() })
+        .await;
+    let told = kit.get(&format!("/api/v1/pools/web/asks/{id}")).await.json();
+    assert_eq!((&told["state"], &told["say"]), (&"accepted".into(), &"paused".into()));
+    let old = kit.get("/api/v1/pools/web/asks/old").await.json();
+    assert_eq!(old["state"], "refused");
+    kit.get("/api/v1/pools/web/asks/never").await.is(404, "notFound");
+}
+
+#[tokio::test]
+async fn machines_are_marked_and_unmarked() {
+    let kit = Kit::open().await;
+    let at = |verb: &str| format!("/api/v1/pools/web/machines/3/{verb}");
+    let marks = async |kit: &Kit| kit.store.doors(&web()).await.unwrap().marks;
+    kit.post(&at("hold"), WHY).await.is(202, "");
+    let held = marks(&kit).await[0].1.hold.clone().unwrap();
+    assert_eq!((&*held.by, &*held.why), ("local", "because"));
+    kit.post(&at("delete"), r#"{"why":"odd","now":true}"#).await.is(202, "");
+    let named = marks(&kit).await[0].1.delete.clone().unwrap();
+    assert_eq!((&*named.why, named.now), ("odd", true));
+    kit.post(&at("delete"), r#"{"why":"odd"}"#).await.is(202, "");
+    assert!(!marks(&kit).await[0].1.delete.as_ref().unwrap().now);
+    kit.post(&at("release"), WHY).await.is(202, "");
+    kit.post(&at("keep"), WHY).await.is(202, "");
+    assert_eq!(marks(&kit).await, []);
+    kit.post(&at("writeOff"), WHY).await.is(202, "");
+    let asks = kit.store.doors(&web()).await.unwrap().asks;
+    assert_eq!(asks[0].verb, AskVerb::WriteOff(InstanceId::new("3")));
+    assert_eq!(kit.house.lock().woken.len(), 6);
+    let expected = ["hold", "delete now", "delete", "release", "keep", "writeOff"];
+    let audit = kit.audit().await;
+    for (line, verb) in audit.iter().zip(expected) {
+        assert!(line.starts_with(&format!("local {verb} web/3 (")), "{line}");
+    }
+    assert_eq!(audit.len(), expected.len());
+}
+
+#[tokio::test]
+async fn what_cannot_be_meant_changes_nothing() {
+    let kit = Kit::open().await;
+    for (path, body, status, code) in [
+        ("/api/v1/pools/nobody/pause", WHY, 404, "notFound"),
+        ("/api/v1/pools/web/machines/99/hold", WHY, 404, "notFound"),
+        ("/api/v1/pools/web/machines/99/writeOff", WHY, 404, "notFound"),
+        ("/api/v1/pools/web/pause", r#"{"why":" "}"#, 422, "whyMissing"),
+        ("/api/v1/pools/web/pause", r#"{"why":"a\u0007b"}"#, 422, "whyUnfit"),
+        ("/api/v1/pools/web/pause", "{}", 422, "invalidDocument"),
+        ("/api/v1/pools/web/pause", "", 422, "invalidDocument"),
+        ("/api/v1/pools/web/pause", r#"{"why":"x"} 1"#, 422, "invalidDocument"),
+        ("/api/v1/pools/web/pause", r#"{"why":"x","now":true}"#, 422, "invalidDocument"),
+        ("/api/v1/pools/web/pause", r#"{"why":7}"#, 422, "invalidDocument"),
+        ("/api/v1/pools/web/machines/3/delete", r#"{"why":"x","now":1}"#, 422, "invalidDocument"),
+        ("/api/v1/pools/web/pause?why=x", WHY, 400, "badQuery"),
+    ] {
+        kit.post(path, body).await.is(status, code);
+    }
+    let long = format!(r#"{{"why":"{}"}}"#, "x".repeat(501));
+    kit.post("/api/v1/pools/web/pause", &long).await.is(422, "whyUnfit");
+    let fault = kit.post("/api/v1/pools/web/pause", "{\n \"why\": 7}").await.json();
+    assert_eq!(
+        (&fault["errors"][0]["line"], &fault["errors"][0]["field"]),
+        (&2.into(), &"why".into())
+    );
+    assert_eq!(kit.audit().await, Vec::<String>::new());
+    assert_eq!(kit.store.doors(&web()).await.unwrap().asks, []);
+    assert!(kit.house.lock().woken.is_empty());
+}
+
+fn keyed<'a>(path: &'a str, body: &str, key: &str) -> Ask<'a> {
+    Ask::new("POST", path).json(body).header("idempotency-key", key)
+}
+
+#[tokio::test]
+async fn the_same_request_under_one_key_is_done_once() {
+    let kit = Kit::open().await;
+    let path = "/api/v1/pools/web/pause";
+    let first = kit.ask(keyed(path, WHY, "k1")).await;
+    kit.pass(Span::minutes(5));
+    let again = kit.ask(keyed(path, WHY, "k1")).await;
+    assert_eq!((first.status, &first.text), (again.status, &again.text));
+    assert_eq!(
+        (first.header("idempotency-replayed"), again.header("idempotency-replayed")),
+        ("", "true")
+    );
+    assert_eq!(kit.store.doors(&web()).await.unwrap().asks.len(), 1);
+    assert_eq!(kit.audit().await.len(), 1);
+    for (path, body) in [(path, r#"{"why":"other"}"#), ("/api/v1/pools/web/resume", WHY)] {
+        kit.ask(keyed(path, body, "k1")).await.is(422, "keyReused");
+    }
+    let other = kit.ask(keyed(path, WHY, "k2")).await.json();
+    assert_ne!(other["id"], first.json()["id"]);
+    kit.pass(Span::hours(25));
+    let anew = kit.ask(keyed(path, WHY, "k1")).await.json();
+    assert_ne!(anew["id"], first.json()["id"], "after a day a key means a new request");
+    assert_eq!(kit.store.doors(&web()).await.unwrap().asks.len(), 3);
+}
+
+#[tokio::test]
+async fn what_was_refused_leaves_its_key_free() {
+    let kit = Kit::open().await;
+    kit.ask(keyed("/api/v1/pools/nobody/pause", WHY, "k")).await.is(404, "notFound");
+    kit.ask(keyed("/api/v1/pools/web/pause", WHY, "k")).await.is(202, "");
+    for bad in ["", "two words", &"x".repeat(256)] {
+        kit.ask(keyed("/api/v1/pools/web/pause", WHY, bad)).await.is(400, "badKey");
+    }
+    let ask = keyed("/api/v1/pools/web/pause", WHY, "a");
+    let mut request = ask.request();
+    request.headers_mut().append("idempotency-key", "b".parse().unwrap());
+    kit.send(request).await.is(400, "badKey");
+}
+
+#[tokio::test]
+async fn whoever_died_in_the_middle_is_taken_up_under_the_same_id() {
+    use poolkeeper::memory::Desk;
+    let kit = Kit::open().await;
+    let path = "/api/v1/pools/web/pause";
+    let first = kit.ask(keyed(path, WHY, "k")).await.json();
+    // The same as a process that died before it could keep the answer: the claim is there, and nothing else.
+    let other = Kit::open().await;
+    let (name, request) = claim_of(path);
+    other.store.claim(&name, &request, NOW).await.unwrap();
+    other.ask(keyed(path, WHY, "k")).await.is(409, "inProgress");
+    other.pass(Span::minutes(2));
+    let taken = other.ask(keyed(path, WHY, "k")).await.json();
+    assert_eq!(taken["id"], first["id"]);
+}
+
+/// Under which name and fingerprint a request is claimed.
+fn claim_of(path: &str) -> (String, String) {
+    let print = |parts: &[&[u8]]| {
+        let mut whole = Vec::new();
+        for part in parts {
+            whole.extend((part.len() as u64).to_be_bytes());
+            whole.extend(*part);
+        }
+        let digest = ring::digest::digest(&ring::digest::SHA256, &whole);
+        base64(&digest.as_ref()[..18])
+    };
+    (print(&[b"local", b"k"]), print(&[b"POST", path.as_bytes(), b"", WHY.as_bytes()]))
+}
+
+pub fn base64(bytes: &[u8]) -> String {
+    azure_core::base64::encode_url_safe(bytes).trim_end_matches('=').to_owned()
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_stops_nothing_half_way() {
+    let kit = Kit::open().await;
+    let request = keyed("/api/v1/pools/web/pause", WHY, "k").request();
+    let api = kit.api.clone();
+    let going = tokio::spawn(async move { api.answer(request, crate::kit::HERE).await });
+    // One step, and the client is gone.
+    tokio::task::yield_now().await;
+    going.abort();
+    let _gone = going.await;
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    let reply = kit.ask(keyed("/api/v1/pools/web/pause", WHY, "k")).await;
+    assert_eq!(reply.status, 202, "{}", reply.text);
+    assert_eq!(kit.store.doors(&web()).await.unwrap().asks.len(), 1);
+    let json: Value = reply.json();
+    assert_eq!(json["verb"], "pause");
+}
