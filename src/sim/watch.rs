@@ -1,7 +1,6 @@
 //! Who decides in a rehearsal: the real planner and the real judge, with a note of what they went by and of what was
 //! really there at that moment.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cluster::Cluster;
@@ -158,17 +157,20 @@ impl<'a> Listed<'a> {
 /// Since when our records have each machine as it is.
 struct Records<'a> {
     machines: &'a [Machine],
-    by_vm: Option<BTreeMap<String, Time>>,
+    by_vm: Option<Vec<(&'a str, Time)>>,
 }
 
 impl Records<'_> {
-    fn since(&mut self, vm: Guid) -> Option<Time> {
+    fn since(&mut self, vm: &str) -> Option<Time> {
         let machines = self.machines;
         let by_vm = self.by_vm.get_or_insert_with(|| {
-            let known = machines.iter().filter_map(|m| Some((m.vm.as_ref()?, m.since)));
-            known.map(|(vm, since)| (vm.as_str().to_owned(), since)).collect()
+            let known = machines.iter().filter_map(|m| Some((m.vm.as_ref()?.as_str(), m.since)));
+            let mut known: Vec<(&str, Time)> = known.collect();
+            known.sort_unstable();
+            known
         });
-        by_vm.get(&vm.to_string()).copied()
+        let at = by_vm.binary_search_by_key(&vm, |(known, _)| *known).ok()?;
+        Some(by_vm.get(at)?.1)
     }
 }
 
@@ -180,9 +182,11 @@ impl Stage {
 
     /// Somebody is there whom the listing ought to show by now.
     pub fn hides_any(&self) -> bool {
-        let shown: BTreeSet<Guid> = self.showed.iter().map(|row| row.vm).collect();
+        let mut shown: Vec<Guid> = self.showed.iter().map(|row| row.vm).collect();
+        shown.sort_unstable();
+        let is_shown = |vm| shown.binary_search(&vm).is_ok();
         self.world.briefs(self.set).any(|brief| {
-            !brief.deleting && !shown.contains(&brief.vm) && self.is_hidden(brief.vm, brief.created)
+            !brief.deleting && self.is_hidden(brief.vm, brief.created) && !is_shown(brief.vm)
         })
     }
 
@@ -196,7 +200,7 @@ impl Stage {
         let (mut swapped, mut not_listed) = (0, Vec::new());
         let shown = self.showed.iter().map(|row| {
             // Where no source tells since when, it is since we saw it so.
-            let since = row.since.or_else(|| records.since(row.vm));
+            let since = row.since.or_else(|| records.since(&row.text));
             let since = since.unwrap_or(Time::from_millis(row.created));
             let serves = (row.condition == Condition::Ready).then_some(since);
             let leaving = row.condition == Condition::Deleting;

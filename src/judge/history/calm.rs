@@ -12,7 +12,7 @@ use crate::model::budget::{Hold, HoldReason};
 use crate::model::calendar::WindowState;
 use crate::model::ids::{EntryId, Key, Revision};
 use crate::model::journal::Entry;
-use crate::model::machine::{Condition, Machine};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::rollout::{Cause, Rollout};
 use crate::model::time::{Span, Time};
@@ -212,9 +212,14 @@ fn place(scene: &Scene, times: &BTreeMap<Key, u32>) -> Place {
     let goes = || case.machines.iter().filter(|m| m.condition == Condition::Deleting);
     // And one that was asked to go a second time further still; a third time is no way on.
     let asked = |m: &Machine| {
+        let here = times.get(&m.key()).copied().unwrap_or(0) as usize;
+        // A day's journal names as many as the pool has: it is asked only about those that leave.
+        if m.lifecycle == Lifecycle::InService && m.condition != Condition::Deleting {
+            return here;
+        }
         let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
         let shown = deletes.filter(|entry| entry.action.targets().iter().any(|t| t.is(m))).count();
-        shown.max(times.get(&m.key()).copied().unwrap_or(0) as usize)
+        shown.max(here)
     };
     let again = case.machines.iter().filter(|m| asked(m) > 1).count();
     // Who leaves and nobody is at is not as far as who is being taken away.
