@@ -211,17 +211,17 @@ fn place(scene: &Scene, times: &BTreeMap<Key, u32>) -> Place {
     // One that the cloud takes away is further than one that waits for it.
     let goes = || case.machines.iter().filter(|m| m.condition == Condition::Deleting);
     // And one that was asked to go a second time further still; a third time is no way on.
+    let twice: Vec<&Key> = times.iter().filter(|(_, n)| **n > 1).map(|(key, _)| key).collect();
+    // A day's journal names as many as the pool has: it is asked only about those that leave.
+    let leaves =
+        |m: &Machine| m.lifecycle != Lifecycle::InService || m.condition == Condition::Deleting;
+    let deletes = || case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
     let asked = |m: &Machine| {
-        let here = times.get(&m.key()).copied().unwrap_or(0) as usize;
-        // A day's journal names as many as the pool has: it is asked only about those that leave.
-        if m.lifecycle == Lifecycle::InService && m.condition != Condition::Deleting {
-            return here;
-        }
-        let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
-        let shown = deletes.filter(|entry| entry.action.targets().iter().any(|t| t.is(m))).count();
-        shown.max(here)
+        deletes().filter(|entry| entry.action.targets().iter().any(|t| t.is(m))).count()
     };
-    let again = case.machines.iter().filter(|m| asked(m) > 1).count();
+    let is_again =
+        |m: &&Machine| twice.iter().any(|key| **key == m.key()) || (leaves(m) && asked(m) > 1);
+    let again = case.machines.iter().filter(is_again).count();
     // Who leaves and nobody is at is not as far as who is being taken away.
     let at_it = |m: &Machine| {
         case.journal.iter().any(|e| !e.is_ended() && e.action.targets().iter().any(|t| t.is(m)))
