@@ -3,11 +3,12 @@
 //! Never here: a decision about a pool, a word of what Azure answers, a secret in a text. Whoever only looks ([`House`],
 //! [`checkup`]) writes nothing, anywhere.
 //! Begin with [`Access`], who we are and where. [`run`] is the daemon at work, by its [`settings`]; what it knows is on its
-//! [`board`].
+//! [`board`], and [`door`] tells it.
 
 mod access;
 pub mod board;
 pub mod checkup;
+pub mod door;
 mod folder;
 mod house;
 mod metrics;
@@ -17,7 +18,7 @@ pub mod settings;
 mod trouble;
 
 pub use access::{Access, BadAccess, Choice, Proxied};
-pub use folder::files as pool_files;
+pub use folder::{Source, files as pool_files};
 pub use house::{House, Looked};
 pub use notify::Manager;
 pub use trouble::{Cause, Trouble};

@@ -19,7 +19,7 @@ impl Place {
             std::env::temp_dir().join(format!("poolkeeper-folder-{}-{test}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
-        Self { folder: Folder::new(&path), path }
+        Self { folder: Folder::new(Some(path.clone())), path }
     }
 
     fn write(&self, file: &str, text: &str) {
