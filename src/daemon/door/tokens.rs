@@ -40,12 +40,13 @@ async fn read(path: &Path) -> io::Result<String> {
 }
 
 impl<C: Ticks> Watched<C> {
-    /// Never ends.
+    /// Never ends. A file without a token is one that is being written, unless it is seen twice.
     pub async fn keep<S, V>(mut self, api: &Api<S, V>)
     where
         S: Store + Desk + Send + Sync + 'static,
         V: View,
     {
+        let mut was_empty = false;
         loop {
             let next = self.clock.now().plus(self.every);
             tokio::select! {
@@ -54,11 +55,16 @@ impl<C: Ticks> Watched<C> {
             }
             let text = read(&self.path).await.map_err(|error| error.kind());
             if text == self.text {
+                was_empty = false;
                 continue;
             }
             let file = self.path.display();
             match &text {
                 Ok(text) => match Tokens::read(text) {
+                    Ok(tokens) if tokens.is_empty() && !was_empty => {
+                        was_empty = true;
+                        continue;
+                    }
                     Ok(tokens) => {
                         if tokens.is_empty() {
                             tracing::warn!(%file, "there is no token left: nobody comes in");
@@ -72,7 +78,7 @@ impl<C: Ticks> Watched<C> {
                 },
                 Err(kind) => tracing::warn!(%file, "tokens stay as they were: {kind}"),
             }
-            self.text = text;
+            (self.text, was_empty) = (text, false);
         }
     }
 }
