@@ -18,7 +18,7 @@ pub mod settings;
 mod trouble;
 
 pub use access::{Access, BadAccess, Choice, Proxied};
-pub use folder::{Source, files as pool_files};
+pub use folder::files as pool_files;
 pub use house::{House, Looked};
 pub use notify::Manager;
 pub use trouble::{Cause, Trouble};

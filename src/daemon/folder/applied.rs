@@ -1,5 +1,6 @@
 //! Pools that were applied over the API, by their documents in the store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Claim, Folder, Source, claim, moved, taken};
@@ -7,6 +8,7 @@ use crate::api::v1::diagnostic::{Code, Diagnostic};
 use crate::api::v1::node::Place;
 use crate::api::v1::pool::Pools;
 use crate::memory::Document;
+use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 
 /// A document, read once.
@@ -21,7 +23,8 @@ pub(super) struct Applied {
 impl Folder {
     /// All documents that are there now. What they come to is settled with the files.
     pub fn take(&mut self, documents: &[Document]) {
-        self.applied.retain(|name, _| documents.iter().any(|document| document.pool == *name));
+        let there: BTreeSet<&PoolName> = documents.iter().map(|document| &document.pool).collect();
+        self.applied.retain(|name, _| there.contains(name));
         for document in documents {
             let before = self.applied.get(&document.pool);
             if before.is_some_and(|known| known.revision == document.revision) {

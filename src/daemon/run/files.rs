@@ -148,10 +148,10 @@ async fn looked(
         false => Arc::clone(&before.faults),
     };
     for fault in faults.iter().filter(|fault| !before.faults.contains(fault)) {
-        tracing::warn!("pool file refused: {fault}");
+        tracing::warn!("refused: {fault}");
     }
     if faults.is_empty() && !before.faults.is_empty() {
-        tracing::info!("all pool files are sound again");
+        tracing::info!("all pool files and documents are sound again");
     }
     let changed = !looked.set.is_empty() || !looked.gone.is_empty();
     Pools { meant, faults, changes: before.changes + u64::from(changed), looked: true }
