@@ -48,14 +48,14 @@ pub struct HouseSeen {
     /// Turns are made: we lead, and every pool was recovered.
     pub ready: bool,
     pub stopping: bool,
-    /// What is wrong with pool files now.
+    /// What is wrong with pool files and documents now.
     pub faults: Vec<Diagnostic>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     Managed,
-    /// No file names it any more: nothing is begun, and what was is watched to its end.
+    /// Nothing names it any more: nothing is begun, and what was is watched to its end.
     Released,
 }
 
@@ -80,8 +80,6 @@ pub struct Failing {
 #[derive(Debug, Clone)]
 pub struct PoolSeen {
     pub policy: Arc<Policy>,
-    /// The file that says how it is to be.
-    pub file: Arc<str>,
     pub standing: Standing,
     /// The last good turn.
     pub report: Option<Arc<TurnReport>>,
@@ -93,10 +91,9 @@ pub struct PoolSeen {
 }
 
 impl PoolSeen {
-    pub fn new(policy: Arc<Policy>, file: Arc<str>) -> Self {
+    pub fn new(policy: Arc<Policy>) -> Self {
         Self {
             policy,
-            file,
             standing: Standing::Managed,
             report: None,
             open: 0,

@@ -3,11 +3,12 @@
 //! Never here: a decision about a pool, a word of what Azure answers, a secret in a text. Whoever only looks ([`House`],
 //! [`checkup`]) writes nothing, anywhere.
 //! Begin with [`Access`], who we are and where. [`run`] is the daemon at work, by its [`settings`]; what it knows is on its
-//! [`board`].
+//! [`board`], and [`door`] tells it.
 
 mod access;
 pub mod board;
 pub mod checkup;
+pub mod door;
 mod folder;
 mod house;
 mod metrics;

@@ -1,12 +1,14 @@
 //! A daemon and its emulator in one process.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use poolkeeper::ambient::{Clock, Sleep, SystemClock};
 use poolkeeper::daemon::board::PoolSeen;
+use poolkeeper::daemon::door::{NoDoor, listen};
 use poolkeeper::daemon::run::{Daemon, Doors, Ended, Plan, Stop, Ticks};
 use poolkeeper::daemon::settings::Sources;
 use poolkeeper::daemon::{Access, Manager};
@@ -134,6 +136,16 @@ impl House {
         Running { doors, stop, reload, ended }
     }
 
+    /// With its API on a free port, or the reason why not.
+    pub async fn serve(&self, holder: &str, set: &[(&str, &str)]) -> Result<Served, NoDoor> {
+        let mut daemon = self.open(holder, Decisions::PRODUCTION, set).await;
+        let address = listen(&mut daemon).await?;
+        let (doors, stop, reload) = (daemon.doors(), daemon.stop(), daemon.reload());
+        let ended = tokio::spawn(async move { daemon.run().await.unwrap() });
+        let daemon = Running { doors, stop, reload, ended };
+        Ok(Served { daemon, address: address.unwrap() })
+    }
+
     /// Put together, and not begun.
     pub async fn open(
         &self,
@@ -145,6 +157,7 @@ impl House {
             ("set", "azure.auth".to_owned(), "client-secret".to_owned()),
             ("pools", "pools".to_owned(), self.folder.display().to_string()),
             ("set", "lease.ttl".to_owned(), "10m".to_owned()),
+            ("set", "api.listen".to_owned(), "127.0.0.1:0".to_owned()),
         ];
         flags
             .extend(set.iter().map(|(key, value)| ("set", (*key).to_owned(), (*value).to_owned())));
@@ -206,6 +219,12 @@ impl House {
             requests.iter().filter(|(what, _)| !what.starts_with("GET") && !what.contains("oken"));
         writes.map(|(_, count)| count.as_u64().unwrap()).sum()
     }
+}
+
+/// A daemon, and where its API listens.
+pub struct Served {
+    pub daemon: Running,
+    pub address: SocketAddr,
 }
 
 pub struct Running {

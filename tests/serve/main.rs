@@ -7,6 +7,7 @@
     reason = "a test that meets what cannot be stops"
 )]
 
+mod door;
 mod ends;
 mod files;
 mod kit;

@@ -60,7 +60,8 @@ impl Program {
     fn start(house: &House, args: &[&str]) -> Self {
         let mut program = Command::new(env!("CARGO_BIN_EXE_poolkeeper"));
         program.env_clear().envs(house.environment());
-        program.args(["serve", "--auth", "client-secret", "--pools"]).arg(&house.folder).args(args);
+        program.args(["serve", "--auth", "client-secret"]).env("POOLKEEPER_POOLS", &house.folder);
+        program.env("POOLKEEPER_API_LISTEN", "127.0.0.1:0").args(args);
         let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         Self { child, lines, log: String::new() }
@@ -146,4 +147,36 @@ async fn what_it_remembers_lasts_and_is_one_processes_at_a_time() {
     assert_eq!(second.end().0, Some(0));
     let writes = house.emulator.state()["requests"].to_string();
     assert_eq!(house.seen("web")["capacity"], 4, "raised once: {writes}");
+}
+
+/// The commands reach the daemon, and a port that is taken is told of with what to do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_ask_it_and_a_port_has_one_listener() {
+    let house = House::new("commands", &[("web", 3)]).await;
+    let mut serving = Program::start(&house, &["--store", "memory", "--pools", "off"]);
+    serving.until("the API listens");
+    serving.until("ready");
+    let (_, after) = serving.log.split_once("\"address\":\"").unwrap();
+    let address = after.split('"').next().unwrap().to_owned();
+    let (code, said) = Program::start(&house, &["--store", "memory", "--listen", &address]).end();
+    assert_eq!(code, Some(1), "{said}");
+    for part in [format!("cannot listen on {address}"), "--listen off".to_owned()] {
+        assert!(said.contains(&part), "{part}: {said}");
+    }
+    let document = written("serve", "applied.yaml", pool("web", 4, "1.0.0").as_bytes());
+    let ask = |args: &[&str]| {
+        let mut command = command(args);
+        command.env("POOLKEEPER_SERVER", format!("http://{address}"));
+        let ended = finish(command, b"");
+        assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
+        ended.out
+    };
+    ask(&["apply", &document, "--why", "a test"]);
+    assert!(ask(&["get"]).contains("web"), "it is managed at once");
+    serving.until("sent");
+    ask(&["remove", "web", "--why", "a test"]);
+    assert!(!ask(&["get"]).contains("web"));
+    serving.signal("-TERM");
+    assert_eq!(serving.end().0, Some(0));
+    assert_eq!(house.seen("web")["capacity"], 4, "asked for once, and left alone");
 }

@@ -29,6 +29,7 @@ where
     let current = house.view.pool(&name);
     own(current.as_ref(), &name)?;
     conditions(call, current.as_ref())?;
+    stays(current.as_ref(), &policy)?;
     alone(house, &policy)?;
     let text = std::str::from_utf8(&call.body).unwrap_or_default();
     let found = stored(house, &name).await?;
@@ -113,6 +114,19 @@ fn conditions(call: &Call, current: Option<&Pool>) -> Result<(), Problem> {
         return failed("the pool is there already");
     }
     Ok(())
+}
+
+/// What is remembered of a pool is remembered of its scale set.
+fn stays(current: Option<&Pool>, policy: &Policy) -> Result<(), Problem> {
+    let set = |policy: &Policy| policy.scale_set.as_str().trim_end_matches('/').to_lowercase();
+    match current {
+        Some(pool) if set(&pool.policy) != set(policy) => {
+            let say = format!("pool {} has another scale set", policy.name);
+            Err(Problem::conflict("otherScaleSet", say)
+                .help("give the pool of another scale set another name"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// No two pools share a name or a scale set, in upper case or lower.

@@ -12,13 +12,17 @@ pub(super) struct Flags {
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
 
-    /// The folder of pool files
+    /// The folder of pool files, or `off`
     #[arg(long, value_name = "FOLDER")]
     pools: Option<String>,
 
     /// Where pools are remembered, or `memory`
     #[arg(long, value_name = "PATH")]
     store: Option<String>,
+
+    /// Where the API listens, or `off`
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
 
     /// How much is logged: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL")]
@@ -95,6 +99,7 @@ impl Flags {
         let own = [
             ("pools", "pools", &self.pools),
             ("store", "store.path", &self.store),
+            ("listen", "api.listen", &self.listen),
             ("log", "log.level", &self.log),
             ("cloud", "azure.cloud", &cloud.named),
             ("arm", "azure.resourceManager", &cloud.arm),

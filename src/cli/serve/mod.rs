@@ -15,15 +15,18 @@ use super::args::with_exit_codes;
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
 use super::term::Style;
+use crate::daemon::door::{ListenError, NoDoor};
 use crate::daemon::run::{BeginError, Ended, NotOpened, ServeError, begin};
 use crate::daemon::settings::{Effective, Fault, Settings, Sources, keys};
 use flags::Flags;
 
-const ABOUT: &str = "Keeps the pools of a folder: the daemon";
+const ABOUT: &str = "Keeps pools: the daemon";
 const MORE: &str = "\
 Looks after every pool of a folder of pool files, and keeps looking at that folder: a file that is new or changed is \
 taken in within seconds, one that is faulty changes nothing and is told with its place, and a pool whose file is taken \
-away is released: nothing of it is touched any more. SIGHUP looks at once.
+away is released: nothing of it is touched any more. SIGHUP looks at once. Pools may also be applied over the API, \
+which listens on the loopback and which the commands of this program ask; of a file and an applied pool that share a \
+name or a scale set the one that was there first goes on.
 
 One process leads at a time, under a lease; another one that is started on the same store waits for it and says who \
 leads. SIGTERM and SIGINT let the turns that run come to their end, within seconds, and a second one ends at once. \
@@ -129,13 +132,14 @@ fn serve(settled: &Effective) -> Result<Exit, Failure> {
 
 /// A folder that is not there is a slip, and no pools at all would be served.
 fn there(settings: &Settings) -> Result<(), Failure> {
-    let name = settings.pools.display().to_string();
-    match fs::read_dir(&settings.pools) {
+    let Some(pools) = &settings.pools else { return Ok(()) };
+    let name = pools.display().to_string();
+    match fs::read_dir(pools) {
         Ok(_) => Ok(()),
         Err(error) => {
             let failure =
                 Failure::unreadable(&format!("the folder of pool files, {name},"), &error);
-            Err(failure.help("name the folder with --pools, POOLKEEPER_POOLS or the key pools"))
+            Err(failure.help("name the folder with --pools, POOLKEEPER_POOLS or the key pools; `--pools off` takes pools over the API alone"))
         }
     }
 }
@@ -149,10 +153,33 @@ fn not_begun(error: BeginError) -> Failure {
         BeginError::Serve(ServeError::NotOpened(NotOpened::Trouble(trouble))) => trouble.into(),
         BeginError::Store(_) => Failure::new(Exit::Internal, "store", error.to_string())
             .help("--store names the file; `--store memory` forgets everything at the end"),
+        BeginError::Door(no_door) => closed(&no_door),
         BeginError::Manager(_) => Failure::new(Exit::Internal, "internal", error.to_string())
             .help("NOTIFY_SOCKET is set by systemd; unset it to run by hand"),
         BeginError::Serve(_) | BeginError::Fault => {
             Failure::new(Exit::Internal, "internal", error.to_string())
         }
     }
+}
+
+fn closed(no_door: &NoDoor) -> Failure {
+    let (exit, code, help) = match no_door {
+        NoDoor::Listen(ListenError::Listen { .. }) => {
+            let help = "another process may listen there: name another address with --listen, or serve no API with --listen off";
+            (Exit::Internal, "listen", help)
+        }
+        NoDoor::Listen(ListenError::Read { .. }) | NoDoor::Unread { .. } => {
+            (Exit::Internal, "unreadable", "it is named by the settings; nothing was started")
+        }
+        NoDoor::Listen(ListenError::Nobody) => {
+            let help = "`poolkeeper token` makes a token, and its line for the file of api.tokens";
+            (Exit::Input, "badValue", help)
+        }
+        NoDoor::Listen(_) | NoDoor::HalfSealed | NoDoor::Tokens { .. } => {
+            let help =
+                "nothing was started; `poolkeeper help serve` lists the keys that begin with api";
+            (Exit::Input, "badValue", help)
+        }
+    };
+    Failure::new(exit, code, no_door.to_string()).help(help)
 }

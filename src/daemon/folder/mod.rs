@@ -1,15 +1,19 @@
-//! The folder of pool files: what pools there are now, by its last good word.
+//! What pools there are now: by the last good word of a folder of files, and of documents that were applied over the API.
 //!
 //! Never here: a pool that is forgotten because a file was bad, half written or unreadable, or because its folder was not
 //! there for a moment. Files are looked at again and again instead of watched: an event is lost on a network mount, and
 //! a cluster swaps a link far above the file that was watched. What did not change is not read again.
+//! Of a file and a document that name one pool or one scale set the one that was there first has it. At the start no file
+//! was there first: documents go before them, as they went before whatever was refused for them.
 //! Begin with [`Folder::look`].
 
+mod applied;
 mod walk;
 
 pub use walk::files;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
@@ -21,6 +25,7 @@ use crate::api::v1::node::{MAX_BYTES, Place};
 use crate::api::v1::pool::Pools;
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
+use applied::Applied;
 
 /// Looks in a row at which a file must be missing before its pools are released.
 // 2: whoever saves a file by deleting and writing it is seen in between once, not twice.
@@ -30,11 +35,28 @@ const MISSING: u32 = 2;
 // 15: half a minute at the usual pace. Stamps are coarse, and some mounts keep none.
 const READ_ANYWAY: u64 = 15;
 
-/// A pool, and the file that says how it is to be.
+/// Who says how a pool is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    File(Arc<Path>),
+    /// A document that was applied over the API.
+    Applied,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::File(path) => path.display().fmt(f),
+            Source::Applied => f.write_str("the API"),
+        }
+    }
+}
+
+/// A pool, and who says how it is to be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Meant {
     pub policy: Arc<Policy>,
-    pub file: Arc<str>,
+    pub source: Source,
 }
 
 /// What one look came to.
@@ -42,9 +64,9 @@ pub struct Meant {
 pub struct Looked {
     /// Pools that are new, or to be otherwise than they were.
     pub set: Vec<Meant>,
-    /// Pools that no file names any more.
+    /// Pools that nothing names any more.
     pub gone: Vec<PoolName>,
-    /// Everything that is wrong now, of all files.
+    /// Everything that is wrong now, of all files and documents.
     pub faults: Vec<Diagnostic>,
     /// The faults are others than at the last look.
     pub other_faults: bool,
@@ -67,17 +89,29 @@ type Stamp = (Option<std::time::SystemTime>, u64);
 
 #[derive(Debug)]
 pub struct Folder {
-    path: PathBuf,
+    /// `None`: there are no files, pools come over the API alone.
+    path: Option<PathBuf>,
     files: BTreeMap<PathBuf, File>,
+    /// What could not be listed or read at the last look.
+    unread: Vec<Diagnostic>,
+    applied: BTreeMap<PoolName, Applied>,
     pools: BTreeMap<PoolName, Meant>,
     faults: Vec<Diagnostic>,
     looks: u64,
 }
 
+/// What is taken already: a name, a scale set, and by whom.
+#[derive(Debug)]
+struct Claim {
+    name: String,
+    set: String,
+    by: Source,
+}
+
 impl Folder {
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        let (files, pools, faults) = Default::default();
-        Self { path: path.into(), files, pools, faults, looks: 0 }
+    pub fn new(path: Option<PathBuf>) -> Self {
+        let (files, unread, applied, pools, faults) = Default::default();
+        Self { path, files, unread, applied, pools, faults, looks: 0 }
     }
 
     /// Pools as they are meant now.
@@ -87,14 +121,20 @@ impl Folder {
 
     /// Look, and tell what is otherwise than at the last look.
     pub fn look(&mut self) -> Looked {
-        let mut faults = self.list();
+        self.unread = self.list();
+        self.looks += 1;
+        self.settled()
+    }
+
+    /// The same by the files as they were seen last.
+    pub fn settled(&mut self) -> Looked {
+        let mut faults = self.unread.clone();
         self.settle(&mut faults);
         let pools = self.meant();
         let set = pools.values().filter(|now| self.pools.get(&now.policy.name) != Some(now));
         let set: Vec<Meant> = set.cloned().collect();
         let gone = self.pools.keys().filter(|name| !pools.contains_key(*name)).cloned().collect();
         self.pools = pools;
-        self.looks += 1;
         let other_faults = faults != self.faults;
         self.faults.clone_from(&faults);
         Looked { set, gone, faults, other_faults }
@@ -105,7 +145,8 @@ impl Folder {
         let (mut faults, mut there) = (Vec::new(), Vec::new());
         let anyway = self.looks.is_multiple_of(READ_ANYWAY);
         let mut unlisted: Vec<PathBuf> = Vec::new();
-        for found in files(&self.path) {
+        let found = self.path.as_deref().map(files).unwrap_or_default();
+        for found in found {
             match found {
                 Ok(path) => {
                     let file = self.files.entry(path.clone()).or_default();
@@ -132,13 +173,13 @@ impl Folder {
     fn settle(&mut self, faults: &mut Vec<Diagnostic>) {
         let mut order: Vec<PathBuf> = self.files.keys().cloned().collect();
         order.sort_by_key(|path| self.files.get(path).is_none_or(|file| file.good.is_empty()));
-        let mut claims: Vec<(String, String, PathBuf)> = Vec::new();
+        let mut claims = self.settle_applied(faults);
         // What a bad file said before is still claimed by it.
         for path in &order {
             let Some(file) = self.files.get(path).filter(|file| !file.faults.is_empty()) else {
                 continue;
             };
-            claims.extend(file.good.iter().map(|policy| claim(policy, path)));
+            claims.extend(file.claims(path));
         }
         for path in &order {
             let Some(file) = self.files.get_mut(path) else { continue };
@@ -146,15 +187,16 @@ impl Folder {
                 faults.extend(file.faults.iter().cloned());
                 continue;
             }
+            let label = path.display().to_string();
             let mut taken: Vec<Diagnostic> =
-                file.read.iter().filter_map(|policy| taken(policy, path, &claims)).collect();
-            taken.extend(file.read.iter().filter_map(|policy| moved(policy, path, &self.pools)));
+                file.read.iter().filter_map(|policy| taken(policy, &label, &claims)).collect();
+            taken.extend(file.read.iter().filter_map(|policy| moved(policy, &label, &self.pools)));
             if taken.is_empty() {
                 file.good.clone_from(&file.read);
             } else {
                 faults.append(&mut taken);
             }
-            claims.extend(file.good.iter().map(|policy| claim(policy, path)));
+            claims.extend(file.claims(path));
         }
         faults.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
     }
@@ -162,17 +204,28 @@ impl Folder {
     fn meant(&self) -> BTreeMap<PoolName, Meant> {
         let mut pools = BTreeMap::new();
         for (path, file) in &self.files {
-            let name: Arc<str> = path.display().to_string().into();
+            let source = Source::File(path.as_path().into());
             for policy in &file.good {
-                let meant = Meant { policy: Arc::clone(policy), file: Arc::clone(&name) };
+                let meant = Meant { policy: Arc::clone(policy), source: source.clone() };
                 pools.entry(policy.name.clone()).or_insert(meant);
             }
+        }
+        for (name, applied) in &self.applied {
+            let Some(policy) = &applied.good else { continue };
+            let meant = Meant { policy: Arc::clone(policy), source: Source::Applied };
+            pools.entry(name.clone()).or_insert(meant);
         }
         pools
     }
 }
 
 impl File {
+    /// By its last good word.
+    fn claims(&self, path: &Path) -> impl Iterator<Item = Claim> {
+        let by = Source::File(path.into());
+        self.good.iter().map(move |policy| claim(policy, by.clone()))
+    }
+
     /// Read it if it may be another than before. What is told is that it could not be read.
     fn look(&mut self, path: &Path, anyway: bool) -> Option<Diagnostic> {
         let read = fs::metadata(path).and_then(|about| {
@@ -214,8 +267,8 @@ impl File {
     }
 }
 
-fn claim(policy: &Policy, path: &Path) -> (String, String, PathBuf) {
-    (lower(policy.name.as_str()), set_of(policy), path.to_owned())
+fn claim(policy: &Policy, by: Source) -> Claim {
+    Claim { name: lower(policy.name.as_str()), set: set_of(policy), by }
 }
 
 fn lower(text: &str) -> String {
@@ -226,22 +279,23 @@ fn set_of(policy: &Policy) -> String {
     lower(policy.scale_set.as_str().trim_end_matches('/'))
 }
 
-/// Another file has its name, or its scale set.
-fn taken(policy: &Policy, path: &Path, claims: &[(String, String, PathBuf)]) -> Option<Diagnostic> {
+/// Another file or document has its name, or its scale set. `label` says what is refused.
+fn taken(policy: &Policy, label: &str, claims: &[Claim]) -> Option<Diagnostic> {
     let (name, set) = (lower(policy.name.as_str()), set_of(policy));
-    let of =
-        |(theirs, their_set, _): &&(String, String, PathBuf)| *theirs == name || *their_set == set;
-    let (theirs, _, other) = claims.iter().find(of)?;
-    let (key, what) = if *theirs == name { ("name", "name") } else { ("scaleSet", "scale set") };
-    let say = format!("pool {}: another pool has this {what}, in {}", policy.name, other.display());
+    let other = claims.iter().find(|claim| claim.name == name || claim.set == set)?;
+    let (key, what) = if other.name == name { ("name", "name") } else { ("scaleSet", "scale set") };
+    let place = match &other.by {
+        Source::File(path) => format!("in {}", path.display()),
+        Source::Applied => "applied over the API".to_owned(),
+    };
+    let say = format!("pool {}: another pool has this {what}, {place}", policy.name);
     let fault = Diagnostic::new(Place::START, key, Code::DuplicatePool, say);
-    let fault =
-        fault.help("the one that was there first goes on; nothing of this file is taken in");
-    Some(Diagnostic { file: Some(path.display().to_string()), ..fault })
+    let fault = fault.help("the one that was there first goes on; nothing of this one is taken in");
+    Some(Diagnostic { file: Some(label.to_owned()), ..fault })
 }
 
 /// What is remembered of a pool is remembered of its scale set.
-fn moved(policy: &Policy, path: &Path, pools: &BTreeMap<PoolName, Meant>) -> Option<Diagnostic> {
+fn moved(policy: &Policy, label: &str, pools: &BTreeMap<PoolName, Meant>) -> Option<Diagnostic> {
     let known = pools.get(&policy.name)?;
     if set_of(&known.policy) == set_of(policy) {
         return None;
@@ -249,7 +303,7 @@ fn moved(policy: &Policy, path: &Path, pools: &BTreeMap<PoolName, Meant>) -> Opt
     let say = format!("pool {} has another scale set, and goes on with it", policy.name);
     let fault = Diagnostic::new(Place::START, "scaleSet", Code::Contradiction, say);
     let fault = fault.help("give the pool of another scale set another name");
-    Some(Diagnostic { file: Some(path.display().to_string()), ..fault })
+    Some(Diagnostic { file: Some(label.to_owned()), ..fault })
 }
 
 fn unread(path: &Path, error: &io::Error) -> Diagnostic {

@@ -1,6 +1,8 @@
 //! What a folder says after each change of it.
 
 use super::*;
+use crate::memory::Document;
+use crate::model::time::Time;
 
 struct Place {
     path: PathBuf,
@@ -19,7 +21,7 @@ impl Place {
             std::env::temp_dir().join(format!("poolkeeper-folder-{}-{test}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
-        Self { folder: Folder::new(&path), path }
+        Self { folder: Folder::new(Some(path.clone())), path }
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -160,4 +162,52 @@ fn a_link_that_is_swapped_is_a_change() {
     fs::rename(place.path.join("..new"), place.path.join("..data")).unwrap();
     place.look();
     assert_eq!(place.counts(), of(&[("web", 4)]));
+}
+
+fn document(name: &str, set: &str, count: u32, revision: u64) -> Document {
+    let (who, at) = ("ann".into(), Time::from_millis(0));
+    let text = pool(name, set, count).into();
+    Document { pool: PoolName::new(name), text, revision, who, at }
+}
+
+#[test]
+fn of_a_file_and_a_document_the_first_stays() {
+    let mut place = Place::new("documents");
+    place.write("a.yaml", &pool("a", "a", 1));
+    place.folder.take(&[document("b", "b", 1, 1)]);
+    assert_eq!(place.look().faults, []);
+    assert_eq!(place.counts(), of(&[("a", 1), ("b", 1)]));
+    // Each wants what the other has.
+    place.write("b.yaml", &pool("b", "b", 7));
+    place.folder.take(&[document("b", "b", 1, 1), document("c", "A", 7, 2)]);
+    let looked = place.look();
+    let told: Vec<String> = looked.faults.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().any(|fault| fault.contains("this name, applied over the API")), "{told:?}");
+    assert!(told.iter().any(|fault| fault.contains("this scale set, in ")), "{told:?}");
+    assert_eq!(place.counts(), of(&[("a", 1), ("b", 1)]));
+    // At a start neither was first: documents go before files, as they did.
+    let mut again = Folder::new(Some(place.path.clone()));
+    again.take(&[document("b", "b", 1, 1)]);
+    again.look();
+    assert!(again.pools().any(|meant| meant.policy.count == 1 && meant.source == Source::Applied));
+    assert!(!again.pools().any(|meant| meant.policy.count == 7));
+    // What goes makes room for whoever waits, and looks at files are not counted by it.
+    place.folder.take(&[document("c", "c", 3, 3)]);
+    place.remove("a.yaml");
+    let settled = place.folder.settled();
+    assert_eq!(settled.faults, []);
+    assert_eq!(place.counts(), of(&[("a", 1), ("b", 7), ("c", 3)]));
+    place.folder.take(&[document("c", "other", 4, 4)]);
+    assert_eq!(place.folder.settled().faults.len(), 1, "another scale set");
+    place.folder.take(&[document("c", "c", 5, 5)]);
+    let settled = place.folder.settled();
+    assert_eq!((settled.set.len(), settled.faults.len()), (1, 0));
+    place.folder.take(&[]);
+    assert_eq!(place.folder.settled().gone, [PoolName::new("c")]);
+    let mut unread = document("d", "d", 1, 6);
+    unread.text = "kind: Pond".into();
+    place.folder.take(&[unread]);
+    assert!(!place.folder.settled().faults.is_empty());
+    assert_eq!(place.counts(), of(&[("a", 1), ("b", 7)]));
 }

@@ -6,9 +6,10 @@ use super::serve::{Daemon, Ended, Plan, ServeError};
 use crate::adapters::sqlite::{OpenError, Options, SqliteStore};
 use crate::ambient::{Clock, SteadyClock, SystemClock};
 use crate::daemon::access::{Access, BadAccess};
+use crate::daemon::door::{NoDoor, listen};
 use crate::daemon::notify::Manager;
 use crate::daemon::settings::{Settings, StoreAt};
-use crate::memory::{MemoryStore, Store};
+use crate::memory::{Desk, MemoryStore, Store};
 use crate::reconcile::Decisions;
 
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,8 @@ pub enum BeginError {
     #[error("opening the store ended by a fault of ours")]
     Fault,
     #[error(transparent)]
+    Door(#[from] NoDoor),
+    #[error(transparent)]
     Serve(#[from] ServeError),
 }
 
@@ -33,12 +36,8 @@ pub async fn begin(
     let access = Access::settle(&settings.choice, &get)?;
     let manager = Manager::from_env(&get, std::process::id()).map_err(BeginError::Manager)?;
     let holder = holder(&get);
-    tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        pools = %settings.pools.display(),
-        %holder,
-        "poolkeeper begins"
-    );
+    let pools = settings.pools.as_ref().map_or("off".into(), |path| path.display().to_string());
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), pools, %holder, "poolkeeper begins");
     match settings.store.clone() {
         StoreAt::Memory => {
             tracing::warn!("the store is memory: everything is forgotten at the end");
@@ -54,7 +53,7 @@ pub async fn begin(
     }
 }
 
-async fn serve<S: Store + Send + Sync + 'static>(
+async fn serve<S: Store + Desk + Send + Sync + 'static>(
     settings: Settings,
     access: Access,
     store: Arc<S>,
@@ -63,7 +62,8 @@ async fn serve<S: Store + Send + Sync + 'static>(
 ) -> Result<Ended, BeginError> {
     let (clock, decide) = (SteadyClock::default(), Decisions::PRODUCTION);
     let plan = Plan { settings, access, store, clock, manager, holder, decide };
-    let daemon = Daemon::open(plan).await?;
+    let mut daemon = Daemon::open(plan).await?;
+    listen(&mut daemon).await?;
     daemon.on_signals()?;
     Ok(daemon.run().await?)
 }

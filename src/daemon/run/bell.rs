@@ -32,6 +32,11 @@ impl Bell {
         let _unheard = self.0.send(Rung::Asked(pool.clone())).await;
     }
 
+    /// The same, by those who cannot wait. False: too many are heard before.
+    pub fn knock(&self, pool: &PoolName) -> bool {
+        self.0.try_send(Rung::Asked(pool.clone())).is_ok()
+    }
+
     /// What the last decision of a pool was made from; while a turn runs, after its end. `None`: no such pool, or none yet.
     pub async fn scene(&self, pool: &PoolName) -> Option<Scene> {
         let (show, shown) = oneshot::channel();

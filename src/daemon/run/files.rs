@@ -1,78 +1,142 @@
-//! Looks at the folder of pool files from time to time, and at once where somebody asks.
+//! Looks at pool files and documents from time to time, and at once where somebody asks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::live::Ticks;
+use super::stop::Stopping;
 use crate::api::v1::diagnostic::Diagnostic;
-use crate::daemon::folder::{Folder, Meant};
+use crate::daemon::folder::{Folder, Looked, Meant};
 use crate::daemon::notify::Manager;
+use crate::memory::Desk;
 use crate::model::time::Span;
 
-/// Pools as they are meant, and what is wrong with their files.
+/// A store that does not tell the documents is asked again after this.
+const TRIES_AGAIN: Span = Span::seconds(1);
+
+/// Pools as they are meant, and what is wrong with their files and documents.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pools {
     pub meant: Arc<[Meant]>,
     pub faults: Arc<[Diagnostic]>,
     /// True: pools are otherwise than before.
     pub changes: u64,
+    /// They were looked at.
+    pub looked: bool,
 }
 
-pub(super) struct Files<C> {
+/// Take documents up, and say when that is done.
+#[derive(Debug)]
+pub(super) struct Look {
+    pub done: oneshot::Sender<()>,
+}
+
+pub(super) struct Files<S, C> {
     pub folder: Folder,
+    pub store: Arc<S>,
     pub every: Span,
     pub clock: C,
     pub ask: Arc<Notify>,
+    pub look: mpsc::Receiver<Look>,
+    pub tell: Arc<watch::Sender<Pools>>,
     pub manager: Arc<Manager>,
+    pub stopping: Stopping,
 }
 
-impl<C: Ticks> Files<C> {
-    /// Has looked once when this returns; goes on looking for as long as somebody listens.
-    pub async fn begin(self) -> watch::Receiver<Pools> {
-        let Self { folder, every, clock, ask, manager } = self;
+/// Why it is looked now.
+enum Why {
+    Time,
+    Asked,
+    Documents(Look),
+}
+
+impl<S: Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
+    /// Has looked once when this returns, and goes on looking until the end. False: told to stop before.
+    pub async fn begin(self) -> bool {
+        let Self { folder, store, every, clock, ask, mut look, tell, manager, stopping } = self;
         let folder = Arc::new(Mutex::new(folder));
-        let (tell, hear) = watch::channel(look(&folder, &Pools::default()).await);
+        let stop = stopping.clone();
+        let first = async {
+            // Without the documents a file could take what one of them has.
+            while !take(&folder, &*store).await {
+                clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
+            }
+            looked(&folder, &Pools::default(), Folder::look).await
+        };
+        let first = tokio::select! {
+            biased;
+            () = stopping.stopped() => return false,
+            first = first => first,
+        };
+        tell.send_replace(first);
         tokio::spawn(async move {
             loop {
                 let next = clock.now().plus(every);
-                let asked = tokio::select! {
-                    () = clock.sleep_until(next) => false,
-                    () = ask.notified() => true,
-                    () = tell.closed() => return,
+                let why = tokio::select! {
+                    () = stop.stopped() => return,
+                    () = clock.sleep_until(next) => Why::Time,
+                    () = ask.notified() => Why::Asked,
+                    Some(look) = look.recv() => Why::Documents(look),
                 };
-                if asked {
+                if matches!(why, Why::Asked) {
                     manager.reloading();
                 }
+                take(&folder, &*store).await;
                 let before = tell.borrow().clone();
-                let now = look(&folder, &before).await;
-                if asked {
-                    manager.ready(&format!("{} pools", now.meant.len()));
-                    tracing::info!(
-                        pools = now.meant.len(),
-                        faults = now.faults.len(),
-                        "pool files were read as asked"
-                    );
-                }
+                // Two looks at which a file is missing are two moments: a document is no reason to look at files.
+                let how = match why {
+                    Why::Documents(_) => Folder::settled,
+                    Why::Time | Why::Asked => Folder::look,
+                };
+                let now = looked(&folder, &before, how).await;
+                let (pools, faults) = (now.meant.len(), now.faults.len());
                 let same =
                     now.changes == before.changes && Arc::ptr_eq(&now.faults, &before.faults);
                 tell.send_if_modified(|pools| {
                     *pools = now;
                     !same
                 });
+                match why {
+                    Why::Time => {}
+                    Why::Asked => {
+                        manager.ready(&format!("{pools} pools"));
+                        tracing::info!(pools, faults, "pool files were read as asked");
+                    }
+                    // Whoever asked may be gone.
+                    Why::Documents(Look { done }) => drop(done.send(())),
+                }
             }
         });
-        hear
+        true
+    }
+}
+
+/// The documents that the store has now. False: it does not say; they stay what they were.
+async fn take<S: Desk>(folder: &Mutex<Folder>, store: &S) -> bool {
+    match store.documents().await {
+        Ok(documents) => {
+            folder.lock().unwrap_or_else(PoisonError::into_inner).take(&documents);
+            true
+        }
+        Err(error) => {
+            tracing::error!("the store does not tell pool documents: {error}");
+            false
+        }
     }
 }
 
 /// On a thread of its own: a network mount may take its time.
-async fn look(folder: &Arc<Mutex<Folder>>, before: &Pools) -> Pools {
+async fn looked(
+    folder: &Arc<Mutex<Folder>>,
+    before: &Pools,
+    how: fn(&mut Folder) -> Looked,
+) -> Pools {
     let there = Arc::clone(folder);
     let looked = tokio::task::spawn_blocking(move || {
         // A look that went wrong left what was there before it.
         let mut folder = there.lock().unwrap_or_else(PoisonError::into_inner);
-        let looked = folder.look();
+        let looked = how(&mut folder);
         (looked, folder.pools().cloned().collect::<Arc<[Meant]>>())
     });
     let Ok((looked, meant)) = looked.await else {
@@ -84,11 +148,11 @@ async fn look(folder: &Arc<Mutex<Folder>>, before: &Pools) -> Pools {
         false => Arc::clone(&before.faults),
     };
     for fault in faults.iter().filter(|fault| !before.faults.contains(fault)) {
-        tracing::warn!("pool file refused: {fault}");
+        tracing::warn!("refused: {fault}");
     }
     if faults.is_empty() && !before.faults.is_empty() {
-        tracing::info!("all pool files are sound again");
+        tracing::info!("all pool files and documents are sound again");
     }
     let changed = !looked.set.is_empty() || !looked.gone.is_empty();
-    Pools { meant, faults, changes: before.changes + u64::from(changed) }
+    Pools { meant, faults, changes: before.changes + u64::from(changed), looked: true }
 }

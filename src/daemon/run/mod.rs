@@ -7,7 +7,7 @@
 //! | Task | When it fails |
 //! | --- | --- |
 //! | a turn | its pool backs off; the others do not notice, not even of a panic |
-//! | the folder | what was good last stays; it is looked at again |
+//! | pool files and documents | what was good last stays; they are looked at again |
 //! | the lease | no turn is begun and nothing is sent after its end; then this process waits like any other |
 //! | a server | the process stops: nobody could ask it any more |
 //!

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::api::http::roll;
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
@@ -30,6 +31,8 @@ pub struct Scene {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Given {
     pub at: Time,
+    /// Which machines, in one number.
+    pub roll: u64,
     pub open: Vec<Entry>,
     pub asks: Vec<Ask>,
     pub facts: Facts,
@@ -65,6 +68,7 @@ impl Decide for Noting {
     fn plan(&self, input: &Input<'_>) -> Result<Planned, PlanBug> {
         let given = Given {
             at: input.now,
+            roll: roll(input.machines),
             open: input.open.to_vec(),
             asks: input.asks.to_vec(),
             facts: input.facts.clone(),

@@ -4,25 +4,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::bell::{Bell, Rung};
-use super::files::{Files, Pools};
+use super::files::{Files, Look, Pools};
 use super::lease::{Candidate, keep};
 use super::live::{Live, NotOpened, Ticks};
 use super::stop::{Stop, Stopping};
 use super::turns::{Ears, House, Over, Turns};
 use crate::ambient::Dice;
+use crate::api::http::Scene as Recorded;
 use crate::daemon::access::Access;
 use crate::daemon::board::{Board, Lead};
-use crate::daemon::folder::Folder;
+use crate::daemon::folder::{Folder, Meant};
 use crate::daemon::metrics;
 use crate::daemon::notify::Manager;
 use crate::daemon::settings::Settings;
-use crate::memory::Store;
-use crate::reconcile::Decisions;
+use crate::memory::{Desk, Loaded, Store};
+use crate::model::ids::PoolName;
+use crate::reconcile::{Decisions, World};
 use crate::telemetry::Counters;
+
+/// Documents that changed, and wait to be taken up.
+const TAKEN_UP: usize = 64;
 
 /// What is left to servers once they were told to stop.
 const SERVERS_END: Duration = Duration::from_millis(500);
@@ -50,14 +55,17 @@ pub struct Doors<S, C> {
     pub clock: C,
     counters: Arc<Counters>,
     live: Arc<Live<S, C>>,
+    pools: watch::Receiver<Pools>,
+    look: mpsc::Sender<Look>,
 }
 
 impl<S, C: Clone> Clone for Doors<S, C> {
     fn clone(&self) -> Self {
-        let Self { board, store, bell, clock, counters, live } = self;
+        let Self { board, store, bell, clock, counters, live, pools, look } = self;
+        let (pools, look) = (pools.clone(), look.clone());
         let (board, store, bell) = (Arc::clone(board), Arc::clone(store), bell.clone());
         let (counters, live) = (Arc::clone(counters), Arc::clone(live));
-        Self { board, store, bell, clock: clock.clone(), counters, live }
+        Self { board, store, bell, clock: clock.clone(), counters, live, pools, look }
     }
 }
 
@@ -69,6 +77,38 @@ impl<S, C: Ticks> Doors<S, C> {
 
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Pools as they are meant, by name; whether or not we lead.
+    pub(in crate::daemon) fn meant(&self) -> Arc<[Meant]> {
+        Arc::clone(&self.pools.borrow().meant)
+    }
+
+    /// Once pool files and documents were looked at for the first time.
+    pub(in crate::daemon) async fn looked(&self) {
+        // Nobody is left to look where this fails: what is served then ends with the house.
+        let _ended = self.pools.clone().wait_for(|pools| pools.looked).await.is_err();
+    }
+
+    /// Documents are otherwise: ready when they were taken up.
+    pub(in crate::daemon) async fn take_up(&self) {
+        let (done, is_done) = oneshot::channel();
+        if self.look.send(Look { done }).await.is_ok() {
+            // A house that ends takes up nothing more; the document is in the store.
+            let _ended = is_done.await.is_err();
+        }
+    }
+}
+
+impl<S: Store + Send + Sync, C: Ticks> Doors<S, C> {
+    /// The scene by the records as they are now, where they fit the report still: while a turn is under way for long.
+    pub(in crate::daemon) async fn recorded(&self, pool: &PoolName) -> Option<Recorded> {
+        let seen = self.board.pool(pool)?;
+        let report = seen.report.clone()?;
+        let given = self.live.decide().given(pool).filter(|given| given.at == report.at)?;
+        let loaded: Loaded = self.store.load(pool).await.ok()?;
+        let policy = Arc::clone(&seen.policy);
+        Recorded::of_records(policy, report, given.roll, loaded, given.facts)
     }
 }
 
@@ -102,22 +142,51 @@ pub struct Daemon<S, C> {
     manager: Arc<Manager>,
     stop: Stop,
     reload: Arc<Notify>,
+    look_for: mpsc::Receiver<Look>,
+    tell: Arc<watch::Sender<Pools>>,
+    /// Rung at a hang-up: settings that are files are read again.
+    again: Arc<Notify>,
     doors: Doors<S, C>,
     rung: mpsc::Receiver<Rung>,
     servers: JoinSet<&'static str>,
 }
 
-impl<S: Store + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
+impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
     /// Opens the cloud. Nothing is looked at or changed before [`Daemon::run`].
     pub async fn open(plan: Plan<S, C>) -> Result<Self, ServeError> {
         let Plan { settings, access, store, clock, manager, holder, decide } = plan;
         let live = Live::open(access, Arc::clone(&store), decide, clock.clone()).await?;
         let (bell, rung) = Bell::new();
         let (board, counters) = (Arc::new(Board::default()), Arc::new(Counters::default()));
-        let doors = Doors { board, store, bell, clock, counters, live: Arc::new(live) };
+        let (tell, pools) = watch::channel(Pools::default());
+        let (look, look_for) = mpsc::channel(TAKEN_UP);
+        let live = Arc::new(live);
+        let doors = Doors { board, store, bell, clock, counters, live, pools, look };
+        let (tell, again) = (Arc::new(tell), Arc::new(Notify::new()));
         let (stop, reload) = (Stop::default(), Arc::new(Notify::new()));
         let (manager, servers) = (Arc::new(manager), JoinSet::new());
-        Ok(Self { settings, holder, manager, stop, reload, doors, rung, servers })
+        let daemon = Self {
+            settings,
+            holder,
+            manager,
+            stop,
+            reload,
+            look_for,
+            tell,
+            again,
+            doors,
+            rung,
+            servers,
+        };
+        Ok(daemon)
+    }
+
+    pub(in crate::daemon) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(in crate::daemon) fn again(&self) -> Arc<Notify> {
+        Arc::clone(&self.again)
     }
 
     pub fn doors(&self) -> Doors<S, C> {
@@ -142,14 +211,15 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         });
     }
 
-    /// SIGTERM and SIGINT stop it, SIGHUP looks at the pool files.
+    /// SIGTERM and SIGINT stop it, SIGHUP looks at the pool files and tokens.
     pub fn on_signals(&self) -> Result<(), ServeError> {
         use tokio::signal::unix::{SignalKind, signal};
         self.stop.on_signals().map_err(ServeError::Signals)?;
         let mut hang_up = signal(SignalKind::hangup()).map_err(ServeError::Signals)?;
-        let reload = self.reload();
+        let (reload, again) = (self.reload(), self.again());
         tokio::spawn(async move {
             while hang_up.recv().await.is_some() {
+                again.notify_one();
                 reload.notify_one();
             }
         });
@@ -190,15 +260,22 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
 
     /// One term of leadership after another.
     async fn terms(&mut self, stopping: &Stopping) -> Ended {
-        let folder = Folder::new(&self.settings.pools);
+        let (_, none) = mpsc::channel(1);
         let files = Files {
-            folder,
+            folder: Folder::new(self.settings.pools.clone()),
+            store: Arc::clone(&self.doors.store),
+            tell: Arc::clone(&self.tell),
+            look: std::mem::replace(&mut self.look_for, none),
+            stopping: stopping.clone(),
             every: self.settings.reload,
             clock: self.doors.clock.clone(),
             ask: Arc::clone(&self.reload),
             manager: Arc::clone(&self.manager),
         };
-        let mut files = files.begin().await;
+        if !files.begin().await {
+            return Ended::Stopped;
+        }
+        let mut files = self.doors.pools.clone();
         let mut term = 0_u32;
         loop {
             term += 1;

@@ -1,5 +1,7 @@
 //! Every key there is, in one table: what the file calls it, its variable, its value where nobody says, what it may be.
 
+use std::net::SocketAddr;
+
 use crate::model::time::Span;
 
 /// What a value may be.
@@ -11,6 +13,8 @@ pub enum Kind {
     /// `90s`, `1h30m`.
     Duration(Span, Span),
     Word(&'static [&'static str]),
+    /// An address and a port, or [`OFF`].
+    Listen,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +26,9 @@ pub struct Key {
     pub kind: Kind,
     pub about: &'static str,
 }
+
+/// Of a folder or an address: there is none.
+pub const OFF: &str = "off";
 
 /// What begins the name of every variable of ours.
 pub const PREFIX: &str = "POOLKEEPER_";
@@ -58,7 +65,7 @@ const WAYS: &[&str] =
 
 keys! {
     POOLS = "pools", "POOLKEEPER_POOLS", "pools", Kind::Path,
-        "The folder of pool files: every *.yaml, *.yml and *.json in it and in its folders, names that begin with a dot left out.";
+        "The folder of pool files: every *.yaml, *.yml and *.json in it and in its folders, names that begin with a dot left out. `off`: there is none, and pools come over the API alone.";
     RELOAD = "reload", "POOLKEEPER_RELOAD", "2s", between(Span::seconds(1), Span::hours(1)),
         "How often that folder is looked at. Files are looked at rather than watched: that is right on every kind of mount.";
     STORE = "store.path", "POOLKEEPER_STORE", "poolkeeper.db", Kind::Path,
@@ -71,6 +78,14 @@ keys! {
         "Turns of different pools that are made beside each other.";
     STOP = "stop.within", "POOLKEEPER_STOP_WITHIN", "8s", between(Span::seconds(1), Span::seconds(9)),
         "When told to stop, turns that run may end within this time; what is cut off then is settled at the next start.";
+    LISTEN = "api.listen", "POOLKEEPER_API_LISTEN", "127.0.0.1:7770", Kind::Listen,
+        "Where the API listens; `off` serves none. An address that others reach needs a certificate and tokens.";
+    CERTIFICATE = "api.certificate", "POOLKEEPER_API_CERTIFICATE", "", Kind::Path,
+        "The certificate the API shows, and those it was issued by, in PEM. It is read at the start.";
+    KEY = "api.key", "POOLKEEPER_API_KEY", "", Kind::Path,
+        "The private key of that certificate, in PEM.";
+    TOKENS = "api.tokens", "POOLKEEPER_API_TOKENS", "", Kind::Path,
+        "Who may come in: a line of `poolkeeper token` each. It is read again when it changes. Without it whoever reaches the loopback may do all.";
     LEVEL = "log.level", "POOLKEEPER_LOG", "info", Kind::Word(&["error", "warn", "info", "debug", "trace"]),
         "How much is logged.";
     FORMAT = "log.format", "POOLKEEPER_LOG_FORMAT", "auto", Kind::Word(&["auto", "text", "json"]),
@@ -121,6 +136,10 @@ impl Key {
                     "must be a duration such as 90s or 1h30m, from {least} to {most}"
                 )),
             },
+            Kind::Listen if text == OFF || text.parse::<SocketAddr>().is_ok() => Ok(()),
+            Kind::Listen => {
+                wrong("must be an address and a port such as 127.0.0.1:7770, or off".to_owned())
+            }
             Kind::Word(words) if words.contains(&text) => Ok(()),
             Kind::Word(words) => {
                 Err(Wrong { say: "there is no such value".to_owned(), allowed: words })
@@ -162,6 +181,8 @@ mod tests {
             (LEVEL, "loud"),
             (POOLS, " "),
             (LEASE, "1s"),
+            (LISTEN, "localhost"),
+            (LISTEN, "7770"),
         ] {
             assert!(key.check(bad).is_err(), "{} {bad}", key.name);
         }

@@ -7,6 +7,7 @@ pub mod keys;
 mod read;
 mod show;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,15 +53,27 @@ pub enum StoreAt {
     },
 }
 
+/// Where the API is, and who may come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiAt {
+    /// `None`: there is none.
+    pub listen: Option<SocketAddr>,
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub tokens: Option<PathBuf>,
+}
+
 /// The same, to be used.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    pub pools: PathBuf,
+    /// `None`: pools come over the API alone.
+    pub pools: Option<PathBuf>,
     pub reload: Span,
     pub store: StoreAt,
     pub lease_ttl: Span,
     pub at_once: usize,
     pub stop_within: Span,
+    pub api: ApiAt,
     pub detail: Detail,
     /// `None`: as suits where it goes.
     pub format: Option<Format>,
@@ -110,6 +123,16 @@ impl Effective {
         text.and_then(|text| Span::parse(&text).ok()).unwrap_or_default()
     }
 
+    fn api(&self) -> ApiAt {
+        let path = |key: &Key| self.text(key).map(PathBuf::from);
+        ApiAt {
+            listen: self.text(&keys::LISTEN).and_then(|text| text.parse().ok()),
+            certificate: path(&keys::CERTIFICATE),
+            key: path(&keys::KEY),
+            tokens: path(&keys::TOKENS),
+        }
+    }
+
     /// Every value was checked when it was taken.
     pub fn settings(&self) -> Settings {
         let text = |key: &Key| self.text(key).unwrap_or_default();
@@ -122,7 +145,7 @@ impl Effective {
         let store = text(&keys::STORE);
         let timeout = self.span(&keys::TIMEOUT).millis().unsigned_abs();
         Settings {
-            pools: text(&keys::POOLS).into(),
+            pools: Some(text(&keys::POOLS)).filter(|path| path != keys::OFF).map(PathBuf::from),
             reload: self.span(&keys::RELOAD),
             store: match store.as_str() {
                 "memory" => StoreAt::Memory,
@@ -131,6 +154,7 @@ impl Effective {
             lease_ttl: self.span(&keys::LEASE),
             at_once: text(&keys::AT_ONCE).parse().unwrap_or(1),
             stop_within: self.span(&keys::STOP),
+            api: self.api(),
             detail: detail.unwrap_or(Detail::Info),
             format,
             choice: Choice {

@@ -30,6 +30,7 @@ pub const CODES: &[&str] = &[
     "noRole",
     "notFound",
     "otherPool",
+    "otherScaleSet",
     "preconditionFailed",
     "scaleSetTaken",
     "storeUnavailable",

@@ -1,4 +1,4 @@
-//! Which pools are in our care: recovered at the start, taken in, changed and released as their files say.
+//! Which pools are in our care: recovered at the start, taken in, changed and released as files and documents say.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             Ok(known) => {
                 for name in known.iter().filter(|name| !is_meant(name)) {
                     let pool = name.as_str();
-                    tracing::info!(pool, "remembered, and no file names it: it is let alone");
+                    tracing::info!(pool, "remembered, and nothing names it: it is let alone");
                 }
             }
             Err(error) => tracing::error!("the store does not say which pools it knows: {error}"),
@@ -48,14 +48,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             match recovered {
                 Ok((machines, open, in_doubt, oldest)) => {
                     self.board.change_pool(name, |seen| (seen.open, seen.oldest) = (open, oldest));
-                    tracing::info!(pool, machines, open, in_doubt, file = %meant.file, "recovered");
+                    tracing::info!(pool, machines, open, in_doubt, from = %meant.source, "recovered");
                 }
                 Err(error) => tracing::error!(pool, "cannot be read from the store: {error}"),
             }
         }
     }
 
-    /// Pools as their files say now.
+    /// Pools as files and documents say now.
     pub(super) fn take_in(&mut self, pools: &Pools) {
         let now = self.live.now();
         self.board.set_house(|house| house.faults = pools.faults.to_vec());
@@ -69,7 +69,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 None => ("new", true),
             };
             changed = true;
-            tracing::info!(pool, file = %meant.file, "pool {word}");
+            tracing::info!(pool, from = %meant.source, "pool {word}");
             self.keep(meant, new_turn(name));
             let window = if operator { Span::ZERO } else { meant.policy.rollout.coalesce };
             self.wake.ask(name, Why::News(window), now);
@@ -82,7 +82,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             kept.released = true;
             tracing::info!(
                 pool = name.as_str(),
-                "released: no file names it; nothing is begun, and no machine is touched"
+                "released: nothing names it; nothing is begun, and no machine is touched"
             );
             self.board.change_pool(name, |seen| seen.standing = Standing::Released);
             self.wake.ask(name, Why::News(Span::ZERO), now);
@@ -94,7 +94,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
 
     /// `fresh` serves where the pool was not there before.
     fn keep(&mut self, meant: &Meant, fresh: PoolTurn) {
-        let Meant { policy, file } = meant;
+        let policy = &meant.policy;
         let name = &policy.name;
         self.live.azure().watch(name, policy);
         match self.kept.get_mut(name) {
@@ -105,10 +105,9 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 self.kept.insert(name.clone(), kept);
             }
         }
-        let seen = || PoolSeen::new(Arc::clone(policy), Arc::clone(file));
+        let seen = || PoolSeen::new(Arc::clone(policy));
         self.board.set_pool(name, seen, |seen| {
-            (seen.policy, seen.file) = (Arc::clone(policy), Arc::clone(file));
-            seen.standing = Standing::Managed;
+            (seen.policy, seen.standing) = (Arc::clone(policy), Standing::Managed);
         });
     }
 }

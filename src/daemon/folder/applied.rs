@@ -1,0 +1,92 @@
+//! Pools that were applied over the API, by their documents in the store.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Claim, Folder, Source, claim, moved, taken};
+use crate::api::v1::diagnostic::{Code, Diagnostic};
+use crate::api::v1::node::Place;
+use crate::api::v1::pool::Pools;
+use crate::memory::Document;
+use crate::model::ids::PoolName;
+use crate::model::policy::Policy;
+
+/// A document, read once.
+#[derive(Debug)]
+pub(super) struct Applied {
+    revision: u64,
+    read: Result<Arc<Policy>, Vec<Diagnostic>>,
+    /// By the last good word of the pool.
+    pub good: Option<Arc<Policy>>,
+}
+
+impl Folder {
+    /// All documents that are there now. What they come to is settled with the files.
+    pub fn take(&mut self, documents: &[Document]) {
+        let there: BTreeSet<&PoolName> = documents.iter().map(|document| &document.pool).collect();
+        self.applied.retain(|name, _| there.contains(name));
+        for document in documents {
+            let before = self.applied.get(&document.pool);
+            if before.is_some_and(|known| known.revision == document.revision) {
+                continue;
+            }
+            let good = before.and_then(|known| known.good.clone());
+            let read = read(document).map(|policy| match &good {
+                // Kept where nothing changed, so that nobody takes it for new.
+                Some(known) if **known == policy => Arc::clone(known),
+                _ => Arc::new(policy),
+            });
+            let applied = Applied { revision: document.revision, read, good };
+            self.applied.insert(document.pool.clone(), applied);
+        }
+    }
+
+    /// What documents claim, before any file may claim what is new in it.
+    pub(super) fn settle_applied(&mut self, faults: &mut Vec<Diagnostic>) -> Vec<Claim> {
+        let had = self.applied.values().filter_map(|applied| applied.good.as_deref());
+        let mut claims: Vec<Claim> = had.map(|policy| claim(policy, Source::Applied)).collect();
+        let of_files: Vec<Claim> =
+            self.files.iter().flat_map(|(path, file)| file.claims(path)).collect();
+        for (name, applied) in &mut self.applied {
+            let label = format!("document of {name}");
+            let policy = match &applied.read {
+                Ok(policy) => policy,
+                Err(wrong) => {
+                    faults.extend(wrong.iter().cloned());
+                    continue;
+                }
+            };
+            let fault = match &applied.good {
+                Some(_) => moved(policy, &label, &self.pools),
+                None => taken(policy, &label, &of_files).or_else(|| taken(policy, &label, &claims)),
+            };
+            match fault {
+                Some(fault) => faults.push(fault),
+                None => {
+                    if applied.good.is_none() {
+                        claims.push(claim(policy, Source::Applied));
+                    }
+                    applied.good = Some(Arc::clone(policy));
+                }
+            }
+        }
+        claims
+    }
+}
+
+/// The door that took it in has read it as well; another release of us may have been that door.
+fn read(document: &Document) -> Result<Policy, Vec<Diagnostic>> {
+    let label = format!("document of {}", document.pool);
+    let (mut policies, faults) = Pools::default().read(&document.text, Some(&label));
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    match policies.pop() {
+        Some(policy) if policies.is_empty() && policy.name == document.pool => Ok(policy),
+        _ => {
+            let say = "it is not of this one pool";
+            let fault = Diagnostic::new(Place::START, "name", Code::BadValue, say);
+            Err(vec![Diagnostic { file: Some(label), ..fault }])
+        }
+    }
+}
