@@ -228,8 +228,9 @@ def main():
         signal.signal(ends, lambda number, _: sys.exit(128 + number))
     print(f"crash: seed {options.seed}", flush=True)
     began, table, wrong = time.monotonic(), {}, []
-    clients = [f"cell{n}" for n in range(CELLS)] + ["shared-a", "shared-b", "graceful"]
-    names = [f"cell{n}" for n in range(CELLS)] + ["shared", "graceful"]
+    killed = [f"cell{n}" for n in range(CELLS)]
+    clients = killed + ["shared-a", "shared-b", "graceful"]
+    names = killed + ["shared", "graceful"]
     pools = [pool for name in names for pool in pools_of(name)]
     house = House(options.program, options.scratch, clients, pools, SLOW_MS)
     try:
@@ -240,7 +241,7 @@ def main():
         wrong.append(traceback.format_exc())
     finally:
         try:
-            found = judge(house.record(), house.state(), pools, house.versions)
+            found = judge(house.record(), house.state(), pools, house.versions, killed)
             table.update(found.table)
             wrong += found.wrong
             doubted = found.table["in doubt"]

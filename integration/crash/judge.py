@@ -40,7 +40,7 @@ def deleted_by(one):
     return []
 
 
-def judge(record, state, pools, versions):
+def judge(record, state, pools, versions, killed):
     verdict = Verdict()
     asked, by_name = record["requests"], {pool.name: pool for pool in pools}
     accepted = [one for one in asked if is_change(one) and one["status"] and one["status"] < 300]
@@ -55,7 +55,7 @@ def judge(record, state, pools, versions):
     broken = [say for one in record["numbers"] for say in laws(one, by_name[one["set"]])]
     orphans, unsettled = ends(state, by_name, versions)
     verdict.wrong += duplicates + broken + orphans + unsettled
-    gone = [one for one in asked if is_change(one) and one["end"] == "gone"]
+    gone = [one for one in asked if is_change(one) and one["end"] == "gone" and one["client"] in killed]
     verdict.table = {
         "requests": len(asked),
         "changes": len(accepted),
