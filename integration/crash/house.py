@@ -231,7 +231,8 @@ class Instance:
         return time.monotonic() - began
 
     def ask_store(self, statement):
-        store = sqlite3.connect(self.store, timeout=0.2, isolation_level=None)
+        # Never one that is not there yet: it would be made.
+        store = sqlite3.connect(f"file:{self.store}?mode=rw", uri=True, timeout=0.5, isolation_level=None)
         try:
             return store.execute(statement).fetchone()
         finally:
@@ -241,7 +242,11 @@ class Instance:
         return self.ask_store("SELECT holder, not_after FROM lease")
 
     def is_holder(self):
-        lease = self.lease()
+        try:
+            lease = self.lease()
+        except sqlite3.OperationalError:
+            # It is being made.
+            return False
         return lease is not None and f"-{self.process.pid}-" in lease[0]
 
     def store_is_free(self):
