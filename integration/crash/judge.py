@@ -81,7 +81,8 @@ def laws(numbers, pool):
 
 
 def ends(state, by_name, versions):
-    orphans, unsettled = [], []
+    left = set(by_name) - {set_of(one["id"]) for one in state["scaleSets"]}
+    orphans, unsettled = [], [f"{name}: the scale set is gone" for name in sorted(left)]
     for one in state["scaleSets"]:
         name = set_of(one["id"])
         pool, machines = by_name[name], one["instances"]
