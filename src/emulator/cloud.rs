@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::ask::Ask;
 use super::document;
 use super::faults::Rule;
+use super::record::Record;
 use super::reply::Turned;
 use super::seed::{IdentitySeed, ImageSeed, Seed, SetSeed, image_reference};
 use super::text::hash;
@@ -97,6 +98,8 @@ pub(super) struct Cloud {
     pub requests: BTreeMap<String, u64>,
     /// By VM: PUTs move it.
     pub vm_etags: BTreeMap<Guid, u64>,
+    /// Where the seed asks for one.
+    pub record: Option<Record>,
     dice: Dice,
     key: u64,
 }
@@ -131,6 +134,7 @@ impl Cloud {
             rules: seed.faults.rules.clone(),
             requests: BTreeMap::new(),
             vm_etags: BTreeMap::new(),
+            record: seed.settings.record.then(Record::default),
             key: dice.branch("key").next_u64(),
             dice,
         };
@@ -162,8 +166,17 @@ impl Cloud {
     }
 
     pub fn catch_up(&mut self, real: Ms) {
+        let until = self.pace.at(real);
+        if let Some(record) = &mut self.record {
+            // What the last call did, then one event after another, so that nothing passes unseen.
+            record.look(&self.world, self.real);
+            while let Some(next) = self.world.next_event().filter(|next| *next <= until) {
+                self.world.advance_to(next);
+                record.look(&self.world, real);
+            }
+        }
         self.real = real;
-        self.world.advance_to(self.pace.at(real));
+        self.world.advance_to(until);
         let world = &self.world;
         self.places.retain(|set, _| world.peek(*set).is_some());
     }
@@ -370,6 +383,12 @@ impl Cloud {
 
     pub fn vm_etag(&self, vm: Guid) -> u64 {
         self.vm_etags.get(&vm).copied().unwrap_or(1)
+    }
+
+    /// Its place in the record, if one is kept.
+    pub fn recorded(&mut self, ask: &Ask, status: Option<u16>) -> Option<usize> {
+        let real = self.real;
+        self.record.as_mut()?.asked(ask, status, real)
     }
 
     pub fn count(&mut self, ask: &Ask) {

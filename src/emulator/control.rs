@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::ask::Ask;
 use super::cloud::Cloud;
 use super::faults::{FaultSeed, shown};
+use super::record;
 use super::reply::Reply;
 use super::seed::{ImageSeed, image_reference};
 use super::text::{from_span, rfc3339};
@@ -22,12 +23,13 @@ pub(super) fn answer(cloud: &mut Cloud, ask: &Ask) -> Option<Reply> {
         ("GET", "state") => Ok(state(cloud)),
         ("GET", "clock") => Ok(clock(cloud)),
         ("GET", "faults") => Ok(faults(cloud)),
+        ("GET", "record") => record::shown(cloud, ask),
         ("POST", "clock") => read(ask).and_then(|order| turn(cloud, &order)),
         ("POST", "faults") => read(ask).and_then(|order| trouble(cloud, &order)),
         ("POST", "deeds") => read(ask).and_then(|order| happen(cloud, &order)),
         ("POST", "images") => read(ask).and_then(|image| publish(cloud, &image)),
         ("POST", "tokens") => Ok(revoke(cloud)),
-        _ => Err("there are: GET state, clock, faults; POST clock, faults, deeds, images, tokens"
+        _ => Err("there are: GET state, clock, faults, record; POST clock, faults, deeds, images, tokens"
             .to_owned()),
     };
     Some(match done {

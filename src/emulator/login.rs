@@ -192,6 +192,12 @@ fn claims(token: &str) -> Option<Value> {
     serde_json::from_slice(&bytes).ok().filter(Value::is_object)
 }
 
+/// Whom the token of a call names, whether it holds or not.
+pub(super) fn bearer(ask: &Ask) -> Option<String> {
+    let (_, token) = ask.header("authorization")?.split_once(' ')?;
+    claims(token)?["appid"].as_str().map(str::to_owned)
+}
+
 /// What ARM makes of the header: tokens of ours must hold, any other is taken unless the seed is strict.
 pub(super) fn caller(cloud: &Cloud, ask: &Ask) -> Result<Caller, Turned> {
     let header = ask.header("authorization").unwrap_or_default();

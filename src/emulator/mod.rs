@@ -23,6 +23,7 @@ mod members;
 mod neighbours;
 mod operation;
 mod page;
+mod record;
 mod reply;
 mod route;
 mod schema;
@@ -47,6 +48,7 @@ pub use serve::{Listening, ServeError, Tls};
 use crate::ambient::{Clock, SystemClock};
 use crate::world::{Ms, World};
 use cloud::Cloud;
+use record::Waiting;
 
 /// The largest body that is read. A scale set with every key takes a hundredth of it.
 const MOST: usize = 4 << 20;
@@ -81,10 +83,15 @@ impl Emulator {
     }
 
     fn lock(&self) -> MutexGuard<'_, Cloud> {
-        // A handler that panicked leaves a cloud that is as sound as a half-done call can leave it.
-        let mut cloud = self.cloud.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cloud = self.unmoved();
         cloud.catch_up(self.clock.now().millis());
         cloud
+    }
+
+    /// As it was left: time does not pass by looking.
+    fn unmoved(&self) -> MutexGuard<'_, Cloud> {
+        // A handler that panicked leaves a cloud that is as sound as a half-done call can leave it.
+        self.cloud.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One request, from whatever carried it here.
@@ -93,8 +100,15 @@ impl Emulator {
             Ok(ask) => ask,
             Err(response) => return response,
         };
-        let (outcome, delivery) = deliver::decide(&mut self.lock(), &ask);
-        deliver::carry(outcome, &delivery).await
+        let (outcome, delivery, waiting) = {
+            let mut cloud = self.lock();
+            let (outcome, delivery) = deliver::decide(&mut cloud, &ask);
+            let place = cloud.recorded(&ask, outcome.as_ref().map(|reply| reply.status));
+            (outcome, delivery, Waiting::new(self, place))
+        };
+        let response = deliver::carry(outcome, &delivery).await;
+        waiting.answered();
+        response
     }
 
     /// World time that passes at once.

@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::faults::FaultSeed;
-use crate::world::{Found, InstanceId, InstanceSpec, Model, Protection, Settings, Switches};
+use crate::world::{
+    Durations, Found, InstanceId, InstanceSpec, Model, Ms, Protection, Settings, Spread, Switches,
+};
 
 pub(super) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 pub(super) const TENANT: &str = "11111111-1111-1111-1111-111111111111";
@@ -61,6 +63,10 @@ pub struct SettingsSeed {
     pub throttling: Option<bool>,
     /// World seconds that an answer asks to wait before the next poll; 0: the header is absent.
     pub poll_retry_after: Option<u32>,
+    /// What is asked and what becomes of VMs is kept, for `GET /_control/record`.
+    pub record: bool,
+    /// Everything takes so many times less. Unlike a faster clock this keeps the world's time that of its clients.
+    pub quicker: Option<f64>,
     pub switches: SwitchesSeed,
 }
 
@@ -86,6 +92,7 @@ impl SettingsSeed {
         location.clone_into(&mut settings.location);
         settings.page_size = self.page_size.unwrap_or(settings.page_size).max(1);
         settings.quota_cores = self.quota_cores;
+        settings.durations = quicker(settings.durations, self.quicker.unwrap_or(1.0));
         settings.throttling = self.throttling.unwrap_or(true);
         settings.poll_retry_after = match self.poll_retry_after {
             Some(0) => None,
@@ -107,6 +114,32 @@ impl SettingsSeed {
         };
         settings
     }
+}
+
+fn quicker(mut all: Durations, times: f64) -> Durations {
+    // Nothing sensible is less than once, or so quick that it takes no time at all.
+    let times = if times.is_finite() { times.clamp(1.0, 1_000.0) } else { 1.0 };
+    for one in [
+        &mut all.visible,
+        &mut all.provision,
+        &mut all.provision_windows,
+        &mut all.boot,
+        &mut all.delete,
+        &mut all.leaves_list,
+        &mut all.reimage,
+        &mut all.upgrade_current,
+        &mut all.upgrade_settings,
+        &mut all.upgrade_image,
+        &mut all.deallocate,
+        &mut all.start,
+        &mut all.accept,
+    ] {
+        *one = Spread::new(one.median / times, one.sigma, one.min / times, one.max / times);
+    }
+    for one in [&mut all.create_timeout, &mut all.delete_timeout, &mut all.eviction_notice] {
+        *one = (*one as f64 / times) as Ms;
+    }
+    all
 }
 
 /// A scale set that is there from the start, in short or as a resource.

@@ -44,18 +44,21 @@ pub(super) fn referenced(machines: &[Machine]) -> usize {
     revisions.len()
 }
 
-/// A write that was refused, or that nobody knows of any more and no read shows, is asked again a while later.
+/// A write that was refused, or that nobody knows of any more and no read shows, is asked again a while later; one that
+/// never left, at once.
 pub(super) fn give_up(input: &Input, memory: &mut PoolState) {
     let Some(writing) = &memory.model.writing else { return };
-    let mut since = writing.at;
+    let (mut since, mut left) = (writing.at, true);
     for entry in input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel) {
         match entry.outcome() {
+            // Whoever meant to send it was killed or deposed before: no read will ever show it.
+            Some((_, Outcome::Withdrawn)) if entry.written >= writing.at => left = false,
             Some(_) if entry.waits_for_room(input.set.read_at) => return,
             Some((at, _)) => since = since.max(at),
             None => return,
         }
     }
-    if input.set.read_at < since.plus(ASK_AGAIN) {
+    if left && input.set.read_at < since.plus(ASK_AGAIN) {
         return;
     }
     if !writing.put_back {

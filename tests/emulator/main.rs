@@ -12,6 +12,7 @@ mod control;
 mod login;
 mod members;
 mod operations;
+mod record;
 mod refusals;
 mod served;
 mod sets;

@@ -88,6 +88,11 @@ impl Client {
         })
     }
 
+    /// As far as it goes without waiting.
+    pub fn poll_once<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        self.runtime.block_on(async { futures_util::FutureExt::now_or_never(future) })
+    }
+
     pub fn request(
         method: &str,
         target: &str,

@@ -146,6 +146,22 @@ fn a_refused_write_is_asked_again_and_does_not_stop_the_pool_for_ever() {
 }
 
 #[test]
+fn a_write_that_never_left_is_made_again_at_once() {
+    let pool = owned(Pool::new(3, "1", "0").settled().new_ready(3), "v3", "v2");
+    let turn = pool.plan();
+    let action = turn.planned.actions[0].clone();
+    // Who wrote it down was killed, or deposed, before it was sent.
+    let next = pool.after(&turn, Span::seconds(10));
+    let ended = |outcome| Phase::Ended { at: next.set.read_at, accepted: None, outcome };
+    let withdrawn =
+        next.clone().entry(action.clone(), Span::seconds(10), ended(Outcome::Withdrawn));
+    assert_eq!(written(&withdrawn.plan()), Some(("v3", ModelWrite::Wanted)));
+    // An older one that never left says nothing of this.
+    let older = next.clone().entry(action, Span::minutes(5), ended(Outcome::Withdrawn));
+    assert_eq!(written(&older.plan()), None);
+}
+
+#[test]
 fn what_the_model_carries_already_is_no_new_wish_once_it_was_put_back() {
     // Somebody wrote v2 before the file asked for it; it failed, and v1 was put back.
     let pool = Pool::new(3, "1", "0").old_ready(3);

@@ -17,13 +17,21 @@ pub(super) struct Stuck {
 /// Bring a file of schema `found` to [`KNOWN`], each step whole or not at all.
 pub(super) fn migrate(db: &Connection, found: u32) -> Result<(), Stuck> {
     for (number, sql) in (1..).zip(MIGRATIONS).skip(found as usize) {
-        let step = format!("BEGIN IMMEDIATE; {sql} PRAGMA user_version = {number}; COMMIT;");
-        if let Err(source) = db.execute_batch(&step) {
+        if let Err(source) = step(db, number, sql) {
             let _ended = db.execute_batch("ROLLBACK");
             return Err(Stuck { number, source });
         }
     }
     Ok(())
+}
+
+/// Two processes may find the same file at the same number; the second finds under the lock that the step is done.
+fn step(db: &Connection, number: u32, sql: &str) -> Result<(), rusqlite::Error> {
+    db.execute_batch("BEGIN IMMEDIATE")?;
+    let found: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let sql = if found < number { sql } else { "" };
+    let number = found.max(number);
+    db.execute_batch(&format!("{sql} PRAGMA user_version = {number}; COMMIT;"))
 }
 
 #[cfg(test)]
@@ -60,6 +68,20 @@ mod tests {
         let before = schema(&db);
         migrate(&db, version).unwrap();
         assert_eq!(schema(&db), before);
+    }
+
+    #[test]
+    fn whoever_finds_an_empty_file_that_another_fills_meanwhile_leaves_it_alone() {
+        let db = Connection::open_in_memory().unwrap();
+        migrate(&db, 0).unwrap();
+        let before = schema(&db);
+        migrate(&db, 0).unwrap();
+        assert_eq!(schema(&db), before);
+        // By a program that knows more than we do.
+        db.pragma_update(None, "user_version", KNOWN + 1).unwrap();
+        migrate(&db, 0).unwrap();
+        let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(version, KNOWN + 1);
     }
 
     #[test]

@@ -120,11 +120,11 @@ fn close_to_others(_: &Path) -> Result<(), OpenError> {
 /// The schema of the file, 0 for an empty one, if it is one of ours and not from the future.
 fn identify(db: &Connection, path: &Path) -> Result<u32, OpenError> {
     let failed = |source| of_sql(path.to_owned(), source);
-    let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
-    let (whose, found) =
-        (number("application_id").map_err(failed)?, number("user_version").map_err(failed)?);
-    let sql = "SELECT count(*) FROM sqlite_schema";
-    let tables: u32 = db.query_row(sql, [], |row| row.get(0)).map_err(failed)?;
+    // One statement, one picture: another process may be filling the same new file.
+    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
+               FROM pragma_application_id, pragma_user_version";
+    let numbers = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let (whose, found, tables): (u32, u32, u32) = db.query_row(sql, [], numbers).map_err(failed)?;
     match whose {
         OURS if found > KNOWN => Err(OpenError::TooNew { path: path.to_owned(), found }),
         OURS => Ok(found),
