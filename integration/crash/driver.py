@@ -24,8 +24,8 @@ SLOW_MS = 400
 IN_DOUBT = 10
 # From this part of all kills on.
 LATE = 0.85
-# Seconds after the last kill: pools are looked at some times a minute.
-SETTLES = 200
+# Seconds after the last kill, at most: pools are looked at some times a minute, and a doubt stops a pool for two.
+SETTLES = 360
 STOPS = 10.0
 
 
