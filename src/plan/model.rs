@@ -3,12 +3,12 @@
 use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH, Verb};
 use crate::model::ids::Revision;
 use crate::model::inventory::{ModelFields, Orchestration};
-use crate::model::journal::{Entry, Outcome, Refused};
+use crate::model::journal::{Entry, Outcome, Phase, Refused};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::policy::{Image, Rollback};
 use crate::model::rollout::{Cause, PoolState, Stage, Writing};
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 /// A model write that came to nothing is asked again after this.
 // A minute: every read until then may still lag behind it, and a refusal costs one call a minute.
@@ -67,6 +67,14 @@ pub(super) fn give_up(input: &Input, memory: &mut PoolState) {
     memory.model.writing = None;
 }
 
+/// When a write that came to nothing is given up.
+pub(super) fn given_up_at(input: &Input, memory: &PoolState) -> Option<Time> {
+    let writing = memory.model.writing.as_ref()?;
+    let writes = input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel);
+    let ended = writes.filter_map(|entry| Some(entry.outcome()?.0)).max();
+    Some(ended.unwrap_or(writing.at).max(writing.at).plus(ASK_AGAIN))
+}
+
 /// How the last write of the model was refused, while that is fresh.
 pub(super) fn refusal<'i>(input: &'i Input) -> Option<&'i Refused> {
     let writes = input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel);
@@ -92,7 +100,7 @@ pub(super) fn waits_for_room(input: &Input, memory: &PoolState) -> bool {
 
 /// The write this turn needs, if any. At most one is under way.
 pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Option<Action> {
-    if memory.model.writing.is_some() {
+    if memory.model.writing.is_some() || is_shut(input) {
         return None;
     }
     // What the model carries already needs no write, and is no new wish once it was put back.
@@ -112,6 +120,12 @@ pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Optio
         memory.model.wanted_fields = Some(fields.clone());
     }
     Some(Action::UpdateModel { fields, why, reason: reason.into(), expect: expect(input) })
+}
+
+/// An answer was lost: nothing is sent to the set before a listing settles it, and what is meant for it is withdrawn.
+fn is_shut(input: &Input) -> bool {
+    let doubtful = |entry: &Entry| matches!(entry.phase, Phase::Doubtful { .. });
+    input.open.iter().any(|entry| doubtful(entry) && entry.verb() != Verb::Drain)
 }
 
 pub(super) fn expect(input: &Input) -> Expect {

@@ -14,6 +14,7 @@ use crate::model::time::{Span, Time};
 use super::Desk;
 use super::course::{Barrier, Closed};
 use super::limit::{self, LIMIT};
+use super::model;
 use super::reasons::SOON;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
@@ -410,6 +411,9 @@ fn again(desk: &Desk, actions: &[Action]) -> Time {
     }
     for back_off in &desk.memory.backoff {
         sooner(back_off.until);
+    }
+    if let Some(at) = model::given_up_at(desk.input, &desk.memory) {
+        sooner(at);
     }
     if let Some(changes) = desk.input.policy.windows.at(now).changes {
         sooner(changes);
