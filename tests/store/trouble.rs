@@ -222,23 +222,3 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
     let store = SqliteStore::open(&small).unwrap();
     assert_eq!(wait(store.load(&web)).unwrap().machines, all(kept + 500));
 }
-
-#[test]
-fn several_that_open_the_same_new_file_at_once_all_have_it() {
-    const AT_ONCE: usize = 4;
-    let folder = Folder::new();
-    for round in 0..10 {
-        let path = folder.file(&format!("{round}.db"));
-        let ready = std::sync::Barrier::new(AT_ONCE);
-        std::thread::scope(|scope| {
-            for n in 0..AT_ONCE {
-                let (path, ready) = (&path, &ready);
-                scope.spawn(move || {
-                    let options = Options { alone: false, ..Options::new(path, &format!("{n}")) };
-                    ready.wait();
-                    SqliteStore::open(&options).unwrap();
-                });
-            }
-        });
-    }
-}

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::fault::{OpenError, of_io, of_sql};
 use super::lock::private;
@@ -17,6 +17,8 @@ const OURS: u32 = 0x506f_4b65;
 const HEAD: &[u8] = b"SQLite format 3\0";
 /// How long a write waits for a program that looks into the file, a backup for one.
 const BUSY: Duration = Duration::from_secs(5);
+/// So long between two tries, where SQLite itself does not wait.
+const TRIES_AGAIN: Duration = Duration::from_millis(20);
 /// Statements that a connection keeps ready: all there are.
 const STATEMENTS: usize = 128;
 /// Beyond this the write-ahead log gives its room back to the disk when it is folded in.
@@ -144,8 +146,7 @@ fn check(db: &Connection, path: &Path) -> Result<(), OpenError> {
 }
 
 fn settle(db: &Connection, most_bytes: Option<u64>) -> Result<(), rusqlite::Error> {
-    // Readers do not wait for the writer, nor it for them.
-    db.pragma_update(None, "journal_mode", "wal")?;
+    write_ahead(db)?;
     // FULL: the log is synced before a commit is answered. An intent must be on the disk before its call leaves: with
     // NORMAL a power cut loses the last commits, and a call that nobody remembers is made again.
     db.pragma_update(None, "synchronous", "full")?;
@@ -157,6 +158,23 @@ fn settle(db: &Connection, most_bytes: Option<u64>) -> Result<(), rusqlite::Erro
         db.query_row(&format!("PRAGMA max_page_count = {}", most / page), [], |_| Ok(()))?;
     }
     Ok(())
+}
+
+/// Readers do not wait for the writer, nor it for them. Who turns a new file to this must be alone with it for a moment,
+/// and of two that begin on one at once SQLite refuses the second without waiting.
+fn write_ahead(db: &Connection) -> Result<(), rusqlite::Error> {
+    let mut tries = BUSY.as_millis() / TRIES_AGAIN.as_millis();
+    loop {
+        let turned = db.pragma_update(None, "journal_mode", "wal");
+        let busy =
+            |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+        if tries == 0 || !turned.as_ref().is_err_and(busy) {
+            return turned;
+        }
+        tries -= 1;
+        #[expect(clippy::disallowed_methods, reason = "opening blocks its thread, by contract")]
+        std::thread::sleep(TRIES_AGAIN);
+    }
 }
 
 #[cfg(test)]
