@@ -3,7 +3,7 @@
 use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH, Verb};
 use crate::model::ids::Revision;
 use crate::model::inventory::{ModelFields, Orchestration};
-use crate::model::journal::{Entry, Outcome, Phase, Refused};
+use crate::model::journal::{Entry, Outcome, Refused};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::policy::{Image, Rollback};
@@ -100,7 +100,7 @@ pub(super) fn waits_for_room(input: &Input, memory: &PoolState) -> bool {
 
 /// The write this turn needs, if any. At most one is under way.
 pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Option<Action> {
-    if memory.model.writing.is_some() || is_shut(input) {
+    if memory.model.writing.is_some() {
         return None;
     }
     // What the model carries already needs no write, and is no new wish once it was put back.
@@ -120,12 +120,6 @@ pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Optio
         memory.model.wanted_fields = Some(fields.clone());
     }
     Some(Action::UpdateModel { fields, why, reason: reason.into(), expect: expect(input) })
-}
-
-/// An answer was lost: nothing is sent to the set before a listing settles it, and what is meant for it is withdrawn.
-fn is_shut(input: &Input) -> bool {
-    let doubtful = |entry: &Entry| matches!(entry.phase, Phase::Doubtful { .. });
-    input.open.iter().any(|entry| doubtful(entry) && entry.verb() != Verb::Drain)
 }
 
 pub(super) fn expect(input: &Input) -> Expect {

@@ -1,6 +1,6 @@
 //! The one model of a scale set: whose it is, who writes it, and what comes up on it.
 
-use poolkeeper::model::action::{Action, Because, ModelWrite};
+use poolkeeper::model::action::{Action, ModelWrite};
 use poolkeeper::model::inventory::{ModelFields, Orchestration};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::Lifecycle;
@@ -162,17 +162,8 @@ fn a_write_that_never_left_is_made_again_at_once() {
 }
 
 #[test]
-fn a_model_is_not_written_beside_a_doubt_and_a_refused_write_is_woken_for() {
+fn a_refused_write_is_woken_for_when_it_is_given_up() {
     let pool = || owned(Pool::new(3, "1", "0").settled().new_ready(3), "v3", "v2");
-    let at = NOW.minus(Span::minutes(1));
-    let gone = Phase::Doubtful { at };
-    let doubtful = pool().delete_entry(&["n1"], Because::Named, Span::minutes(1), gone).lifecycle(
-        "n1",
-        Lifecycle::Deleting,
-        Span::minutes(1),
-    );
-    assert_eq!(written(&doubtful.plan()), None, "it would be withdrawn, and meant anew each turn");
-    // Refused: the pool has nothing else to wake for.
     let turn = pool().plan();
     let action = turn.planned.actions[0].clone();
     let next = pool().after(&turn, Span::seconds(10));
