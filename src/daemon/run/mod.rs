@@ -12,7 +12,7 @@
 //! | a server | the process stops: nobody could ask it any more |
 //!
 //! At the end: servers hear of it, no turn is begun, those that run come to theirs, the lease is given up, the store is let go.
-//! Begin with [`Daemon::run`]; [`turns`] is the loop.
+//! Begin with [`Daemon::run`]; `turns` is the loop.
 
 mod begin;
 mod bell;
