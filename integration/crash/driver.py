@@ -21,7 +21,8 @@ EARLY = 0.1
 ACTS = 2.0
 # A change is answered so late: half of all kills would find one under way if changes followed each other.
 SLOW_MS = 400
-IN_DOUBT = 10
+# Of all kills, more than this part must: with fewer the suite shows too little.
+IN_DOUBT = 0.05
 # From this part of all kills on.
 LATE = 0.85
 # Seconds after the last kill, at most: pools are looked at some times a minute, and a doubt stops a pool for two.
@@ -245,7 +246,7 @@ def main():
             table.update(found.table)
             wrong += found.wrong
             doubted = found.table["in doubt"]
-            if options.kills >= 200 and doubted <= IN_DOUBT:
+            if doubted <= options.kills * IN_DOUBT:
                 wrong.append(f"only {doubted} kills fell between a change and its answer")
         except Exception:
             wrong.append(traceback.format_exc())

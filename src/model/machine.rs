@@ -155,6 +155,11 @@ impl Machine {
             && now.since(self.since) >= min_ready
     }
 
+    /// On its way out, by our wish or the cloud's.
+    pub fn goes(&self) -> bool {
+        self.lifecycle == Lifecycle::Deleting || self.condition == Condition::Deleting
+    }
+
     /// Something must be drained before this machine may go.
     pub fn needs_drain(&self) -> bool {
         self.node.is_some()
@@ -172,11 +177,9 @@ pub struct Listed {
 
 impl Listed {
     pub fn of(machines: &[Machine]) -> Self {
-        let goes =
-            |m: &Machine| m.lifecycle == Lifecycle::Deleting || m.condition == Condition::Deleting;
         let there = machines.iter().filter(|machine| machine.missed == 0);
         Self {
-            whole: machines.iter().all(|machine| machine.missed == 0 || goes(machine)),
+            whole: machines.iter().all(|machine| machine.missed == 0 || machine.goes()),
             newest: there.map(|machine| machine.created).max(),
         }
     }

@@ -169,7 +169,7 @@ impl<'a> Work<'a> {
     fn seen(&mut self, machine: &mut Machine, row: &Instance) -> bool {
         let mut touched = std::mem::take(&mut machine.missed) > 0;
         // What is in service and was never seen to go can have no tomb.
-        if goes(machine)
+        if machine.goes()
             && let Some(died) = self.tombs.find(machine)
         {
             if machine.condition != Condition::Deleting {
@@ -212,7 +212,7 @@ impl<'a> Work<'a> {
         if set.complete && self.look.fresh {
             machine.missed = machine.missed.saturating_add(1);
             touched = true;
-            let known = machine.missed >= SEEN_GONE && goes(machine);
+            let known = machine.missed >= SEEN_GONE && machine.goes();
             let buried = known && self.tombs.find(machine).is_some_and(|at| set.read_at > at);
             let long = self.look.now.since(machine.since) >= LOST_FOR;
             let lost = machine.condition == Condition::Unknown && machine.missed >= LOST_IS_GONE;
@@ -264,10 +264,6 @@ impl<'a> Work<'a> {
         let serves = machine.condition == Condition::Ready && old;
         serves || self.first_sight && machine.condition != Condition::Provisioning
     }
-}
-
-fn goes(machine: &Machine) -> bool {
-    machine.lifecycle == Lifecycle::Deleting || machine.condition == Condition::Deleting
 }
 
 /// Copy what the row tells besides its condition. True: something changed.

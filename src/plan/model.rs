@@ -48,17 +48,17 @@ pub(super) fn referenced(machines: &[Machine]) -> usize {
 /// never left, at once.
 pub(super) fn give_up(input: &Input, memory: &mut PoolState) {
     let Some(writing) = &memory.model.writing else { return };
-    let (mut since, mut left) = (writing.at, true);
+    let mut left = true;
     for entry in input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel) {
         match entry.outcome() {
             // Whoever meant to send it was killed or deposed before: no read will ever show it.
             Some((_, Outcome::Withdrawn)) if entry.written >= writing.at => left = false,
             Some(_) if entry.waits_for_room(input.set.read_at) => return,
-            Some((at, _)) => since = since.max(at),
+            Some(_) => {}
             None => return,
         }
     }
-    if left && input.set.read_at < since.plus(ASK_AGAIN) {
+    if left && given_up_at(input, memory).is_some_and(|at| input.set.read_at < at) {
         return;
     }
     if !writing.put_back {

@@ -48,7 +48,7 @@ pub struct Pool {
 pub struct Scene {
     pub policy: Arc<Policy>,
     pub report: Arc<TurnReport>,
-    /// As the planner was given them.
+    /// In the order in which the planner saw them.
     pub machines: Vec<Machine>,
     pub open: Vec<Entry>,
     pub asks: Vec<Ask>,

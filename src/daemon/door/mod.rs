@@ -17,7 +17,7 @@ pub use open::{NoDoor, listen};
 
 use super::board::{HouseSeen, Lead};
 use super::folder::{Meant, Source};
-use super::run::{Doors, Scene as Shown, Ticks};
+use super::run::{Doors, Ticks};
 use crate::api::http::{Origin, Pool, Readiness, Scene, Trouble, View};
 use crate::memory::Store;
 use crate::model::ids::PoolName;
@@ -51,7 +51,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
     }
 
     /// `None` also where we stop leading meanwhile: then nobody answers.
-    async fn shown(&self, name: &PoolName) -> Option<Shown> {
+    async fn shown(&self, name: &PoolName) -> Option<Scene> {
         let mut changes = self.0.board.subscribe();
         let mut scene = std::pin::pin!(self.0.bell.scene(name));
         while self.0.board.house().ready {
@@ -81,8 +81,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
 
     async fn scene(&self, name: &PoolName) -> Option<Scene> {
         if let Ok(shown) = tokio::time::timeout(SHOWN_WITHIN, self.shown(name)).await {
-            let Shown { policy, report, machines, open, asks, facts, state } = shown?;
-            return Some(Scene { policy, report, machines, open, asks, facts, state });
+            return shown;
         }
         self.0.recorded(name).await
     }

@@ -2,7 +2,7 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::scene::Scene;
+use crate::api::http::Scene;
 use crate::model::ids::PoolName;
 
 /// Asks that wait for the loop to hear them.

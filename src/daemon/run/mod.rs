@@ -28,6 +28,6 @@ mod turns;
 pub use begin::{BeginError, begin};
 pub use bell::Bell;
 pub use live::{Live, NoCluster, NotOpened, Ticks};
-pub use scene::{Noting, Scene};
+pub use scene::Noting;
 pub use serve::{Daemon, Doors, Ended, Plan, ServeError};
 pub use stop::{Stop, Stopping};

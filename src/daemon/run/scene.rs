@@ -1,31 +1,15 @@
 //! What the last decision of a pool was made from, for those who explain it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::http::roll;
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
-use crate::model::machine::Machine;
 use crate::model::plan::{Ask, Facts, Input, PlanBug, Planned};
-use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
-use crate::reconcile::{Case, Decide, Decisions, Note, TurnReport};
-
-/// All of one moment, since a report names machines by their place in the list.
-#[derive(Debug, Clone)]
-pub struct Scene {
-    pub policy: Arc<Policy>,
-    pub report: Arc<TurnReport>,
-    /// In the order in which the planner saw them, as the turn left them.
-    pub machines: Vec<Machine>,
-    pub open: Vec<Entry>,
-    pub asks: Vec<Ask>,
-    pub facts: Facts,
-    /// Before the decision.
-    pub state: Option<PoolState>,
-}
+use crate::reconcile::{Case, Decide, Decisions, Note};
 
 /// The small part of an input, which nobody else keeps.
 #[derive(Debug, Clone, Default)]

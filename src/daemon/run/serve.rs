@@ -14,7 +14,7 @@ use super::live::{Live, NotOpened, Ticks};
 use super::stop::{Stop, Stopping};
 use super::turns::{Ears, House, Over, Turns};
 use crate::ambient::Dice;
-use crate::api::http::Scene as Recorded;
+use crate::api::http::Scene;
 use crate::daemon::access::Access;
 use crate::daemon::board::{Board, Lead};
 use crate::daemon::folder::{Folder, Meant};
@@ -102,13 +102,13 @@ impl<S, C: Ticks> Doors<S, C> {
 
 impl<S: Store + Send + Sync, C: Ticks> Doors<S, C> {
     /// The scene by the records as they are now, where they fit the report still: while a turn is under way for long.
-    pub(in crate::daemon) async fn recorded(&self, pool: &PoolName) -> Option<Recorded> {
+    pub(in crate::daemon) async fn recorded(&self, pool: &PoolName) -> Option<Scene> {
         let seen = self.board.pool(pool)?;
         let report = seen.report.clone()?;
         let given = self.live.decide().given(pool).filter(|given| given.at == report.at)?;
         let loaded: Loaded = self.store.load(pool).await.ok()?;
         let policy = Arc::clone(&seen.policy);
-        Recorded::of_records(policy, report, given.roll, loaded, given.facts)
+        Scene::of_records(policy, report, given.roll, loaded, given.facts)
     }
 }
 

@@ -52,7 +52,7 @@ pub enum ListenError {
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error(
-        "{0} is reached by others, and nobody is asked for a token: configure tokens or an identity provider, or listen on the loopback"
+        "{0} is reached by others, and nobody is asked for a token: name a file of tokens (`poolkeeper token` makes them), or listen on the loopback"
     )]
     Unguarded(SocketAddr),
     #[error(
