@@ -23,8 +23,8 @@ and why; the others need no network and no account. emulate serves this machine 
 
 const EXAMPLES: &str = "\
 Examples:
-  poolkeeper demo                               a rollout, played in your terminal
-  poolkeeper simulate pools/web.yaml            the same for a pool of yours
+  poolkeeper demo                               a rollout before your eyes, in two minutes
+  poolkeeper simulate pools/web.yaml            the same for a pool of yours, rehearsed at once
   poolkeeper serve --pools pools                the daemon
   poolkeeper validate pools/                    check every pool file of a folder
   poolkeeper status $(az vmss show -g rg -n web --query id -o tsv)

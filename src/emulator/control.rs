@@ -166,6 +166,11 @@ enum Doing {
     DeleteSet,
 }
 
+pub(super) fn befall(cloud: &mut Cloud, order: &Value) -> Result<(), String> {
+    let order: Order = serde_json::from_value(order.clone()).map_err(|error| error.to_string())?;
+    happen(cloud, &order).map(|_| ())
+}
+
 fn happen(cloud: &mut Cloud, order: &Order) -> Result<Value, String> {
     let set = set_named(cloud, order.set.as_deref())?;
     let which = match order.instance.as_deref() {

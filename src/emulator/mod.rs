@@ -40,6 +40,7 @@ use serde_json::Value;
 
 pub use cloud::SeedError;
 pub use faults::{Chances, Cut, FaultSeed, Rule};
+pub use record::Extremes;
 pub use seed::{
     FoundSeed, IdentitySeed, ImageSeed, InstanceSeed, Seed, SetSeed, SettingsSeed, SwitchesSeed,
 };
@@ -136,6 +137,16 @@ impl Emulator {
     /// The next call that fits meets this rule.
     pub fn order(&self, rule: Rule) {
         self.cloud.lock().unwrap_or_else(PoisonError::into_inner).rules.push(rule);
+    }
+
+    /// Something befalls a set or one of its VMs: the same order as for `POST /_control/deeds`.
+    pub fn befall(&self, order: &Value) -> Result<(), String> {
+        control::befall(&mut self.lock(), order)
+    }
+
+    /// Of the one set that is recorded: how few of its VMs served at once since the start, and how many were there.
+    pub fn extremes(&self) -> Option<Extremes> {
+        self.lock().record.as_ref()?.extremes()
     }
 
     /// For rehearsals: another world behind the same face, and the one that was there. Its scale sets must be the same.

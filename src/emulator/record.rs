@@ -64,7 +64,24 @@ struct Count {
     outdated: usize,
 }
 
+/// How far a set went, to either side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extremes {
+    pub fewest_ready: usize,
+    /// Those on their way out too.
+    pub most_there: usize,
+}
+
 impl Record {
+    /// Nothing where no set is there, or several: their numbers say nothing together.
+    pub fn extremes(&self) -> Option<Extremes> {
+        let only = self.last.len() == 1;
+        let fewest_ready = self.numbers.iter().map(|one| one.count.ready).min();
+        let most_there = self.numbers.iter().map(|one| one.count.there).max();
+        let extremes = Extremes { fewest_ready: fewest_ready?, most_there: most_there? };
+        only.then_some(extremes)
+    }
+
     /// Its place in the record; `None` where nothing is kept of such calls.
     pub fn asked(&mut self, ask: &Ask, status: Option<u16>, at: Ms) -> Option<usize> {
         if ask.lower.first().is_none_or(|first| first != "subscriptions") {

@@ -33,6 +33,18 @@ impl Counts {
         all.filter(|(_, tally)| *tally != Tally::default())
     }
 
+    /// Of all operations together.
+    pub fn sum(&self) -> Tally {
+        self.0.iter().fold(Tally::default(), |sum, one| Tally {
+            made: sum.made + one.made,
+            saved: sum.saved + one.saved,
+            waited: sum.waited + one.waited,
+            waited_for: sum.waited_for.plus(one.waited_for),
+            throttled: sum.throttled + one.throttled,
+            withdrawn: sum.withdrawn + one.withdrawn,
+        })
+    }
+
     pub(super) fn made(&mut self, operation: Operation) {
         self.0[operation as usize].made += 1;
     }

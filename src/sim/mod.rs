@@ -26,7 +26,6 @@ mod refuse;
 mod road;
 mod run;
 mod scenario;
-mod showpiece;
 mod stage;
 mod storm;
 mod story;
@@ -47,7 +46,6 @@ pub use run::{run, run_kept, run_over, run_planted};
 pub use scenario::{
     LONGEST, MOST_TURNS, Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft,
 };
-pub use showpiece::showpiece;
 pub use stage::Adapter;
 pub use storm::{Failed, Summary, storm, storms};
 pub use timeline::{Doing, Heights, Row, Segment, Timeline};

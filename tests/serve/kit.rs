@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolkeeper::ambient::{Clock, Sleep, SystemClock};
+use poolkeeper::ambient::{Clock, FastClock, Sleep};
 use poolkeeper::daemon::board::PoolSeen;
 use poolkeeper::daemon::door::{NoDoor, listen};
-use poolkeeper::daemon::run::{Daemon, Doors, Ended, Plan, Stop, Ticks};
+use poolkeeper::daemon::run::{Daemon, Doors, Ended, Plan, Stop};
 use poolkeeper::daemon::settings::Sources;
 use poolkeeper::daemon::{Access, Manager};
 use poolkeeper::emulator::{Emulator, Listening, Seed};
@@ -25,7 +25,7 @@ pub const SECRET: &str = "swordfish-in-the-secret";
 const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 
 /// A minute in a third of a second: a rollout of minutes ends within seconds, and a read stays fresh over a slow answer.
-const SPEED: i64 = 200;
+const SPEED: u32 = 200;
 
 /// Nothing here takes this long but what never ends.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,38 +52,9 @@ pub fn pool(name: &str, count: u32, version: &str) -> String {
     )
 }
 
-/// Time that passes quicker.
-#[derive(Debug, Clone, Copy)]
-pub struct Quick {
-    began: Time,
-}
-
-impl Clock for Quick {
-    fn now(&self) -> Time {
-        self.began.plus(SystemClock.now().since(self.began).times(SPEED))
-    }
-}
-
-impl Sleep for Quick {
-    async fn sleep_until(&self, at: Time) {
-        let ms = at.since(self.now()).millis() / SPEED;
-        // Timers have a grain of a millisecond, and one that is early is asked again at once.
-        let wait = if at > self.now() { ms.unsigned_abs() + 1 } else { 0 };
-        tokio::time::sleep(Duration::from_millis(wait)).await;
-    }
-}
-
-impl Ticks for Quick {
-    type Mark = ();
-
-    fn mark(&self) {}
-
-    fn keep_up(&self, (): ()) {}
-}
-
 pub struct House {
     pub emulator: Emulator,
-    pub clock: Quick,
+    pub clock: FastClock,
     pub store: Arc<MemoryStore>,
     pub folder: PathBuf,
     base: String,
@@ -93,7 +64,7 @@ pub struct House {
 impl House {
     /// Sets of this many machines on version 1.0.0.
     pub async fn new(test: &str, sets: &[(&str, u32)]) -> Self {
-        let clock = Quick { began: SystemClock.now() };
+        let clock = FastClock::new(SPEED);
         let sets: Vec<Value> = sets
             .iter()
             .map(|(name, count)| json!({"name": name, "capacity": count, "image": image("1.0.0")}))
@@ -152,7 +123,7 @@ impl House {
         holder: &str,
         decide: Decisions,
         set: &[(&str, &str)],
-    ) -> Daemon<MemoryStore, Quick> {
+    ) -> Daemon<MemoryStore, FastClock> {
         let mut flags = vec![
             ("set", "azure.auth".to_owned(), "client-secret".to_owned()),
             ("pools", "pools".to_owned(), self.folder.display().to_string()),
@@ -228,7 +199,7 @@ pub struct Served {
 }
 
 pub struct Running {
-    pub doors: Doors<MemoryStore, Quick>,
+    pub doors: Doors<MemoryStore, FastClock>,
     pub stop: Stop,
     pub reload: Arc<Notify>,
     pub ended: JoinHandle<Ended>,
@@ -270,6 +241,6 @@ impl Running {
 }
 
 /// A while in which nothing may happen.
-pub async fn pass(clock: &Quick, span: Span) {
+pub async fn pass(clock: &FastClock, span: Span) {
     clock.sleep_until(clock.now().plus(span)).await;
 }

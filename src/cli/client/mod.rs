@@ -85,7 +85,7 @@ impl Server {
     }
 }
 
-fn failure(error: &ClientError) -> Failure {
+pub(super) fn failure(error: &ClientError) -> Failure {
     let say = error.to_string();
     match error {
         ClientError::Address(_) | ClientError::Unsealed(_) => Failure::usage(say),

@@ -1,46 +1,48 @@
-//! `demo`: a rollout of thirty machines, drawn live where somebody watches, told in a page where not.
+//! `demo`: the daemon and a made-up Azure in one process, and a rollout of thirty machines before your eyes: one falls ill
+//! on the way, and Azure refuses calls for a while.
 //!
-//! Never here: what happens (it is a rehearsal like every other). Begin with [`Demo::run`]; `moments` chooses what is
-//! told, `frame` draws, `pacer` waits.
+//! Never here: what is decided or done (the daemon is the one that `serve` runs). Begin with [`Demo::run`]; `stage` puts the
+//! two together, `script` says what befalls the pool, `show` plays it; `sight` and `words` are what is seen and
+//! told, `screen` draws.
 
-mod frame;
-mod moments;
-mod pacer;
+mod ending;
+mod screen;
+mod script;
+mod show;
+mod sight;
+mod stage;
+mod words;
 
 use std::env;
 use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
 
 use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::with_exit_codes;
-use super::draw::axis::{Ms, clock};
-use super::draw::{Limits, page};
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
-use super::simulate::document;
-use super::table::push_line;
-use super::term::{Style, Term};
-use super::text::{short, wrap};
-use crate::model::time::Span;
-use crate::sim::{self, Outcome};
-use frame::Film;
-use moments::{Moment, moments, never_served, took};
-use pacer::FRAMES;
+use super::term::Term;
+use show::{Manner, Show};
+use stage::Stage;
 
-const ABOUT: &str = "Plays the rollout of a new image to 30 machines, fast-forwarded";
+const ABOUT: &str = "Upgrades a pool of 30 machines before your eyes, in two minutes";
 const MORE: &str = "\
-Needs nothing: no file, no account, no network. The loop that would run in production is rehearsed with a made-up cloud \
-and a made-up clock: 30 machines get a new image while they serve, one of the new machines never becomes ready, and \
-after every turn the laws are checked. On a terminal it is drawn live and takes a quarter of a minute; elsewhere it is \
-told in a page, at once.";
+Needs nothing: no file, no account, no network beyond this machine. A made-up Azure and the daemon that `serve` runs are \
+started in this process, on the loopback, and time passes faster for both. 30 machines get a new image while they serve, \
+one of them falls ill, Azure refuses calls for a while; what is decided is told with its reasons. On a terminal it is \
+drawn, and the daemon goes on until Ctrl-C, so that you can ask it things; elsewhere, or with --once, each line is told \
+as it happens, and it ends by itself. Nothing is kept.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper demo
-  poolkeeper demo --fast                the page, without the show
-  poolkeeper demo -o json               the same rehearsal as a document";
+  poolkeeper demo --once                      ends when the rollout does
+  poolkeeper demo --listen 127.0.0.1:9000     with its API there
+  poolkeeper demo -o json                     how it went, as a document";
 
-/// Lines of the picture at the end.
-const LINES: usize = 36;
+/// Half an hour and some passes in two minutes.
+const TIMES: u32 = 16;
 
 #[derive(Debug, Args)]
 #[command(
@@ -49,142 +51,113 @@ const LINES: usize = 36;
     after_long_help = with_exit_codes(EXAMPLES)
 )]
 pub struct Demo {
-    /// Do not play it, only print how it went
+    /// End when the rollout ends; so it does wherever standard output is no terminal
     #[arg(long)]
-    fast: bool,
+    once: bool,
+
+    /// Where the API listens; by default at 127.0.0.1:7770, or at any free port where that is taken
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
 }
 
 impl Demo {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
         let json = shell.one_document("demo")?;
-        let scenario = sim::showpiece().map_err(|faults| {
-            let say = format!("the pool of the demo is not sound: {faults:?}");
-            Failure::new(Exit::Internal, "internal", say)
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| {
+            Failure::new(Exit::Internal, "internal", format!("cannot begin: {error}"))
         })?;
-        let outcome = sim::run(&scenario);
-        let exit = if outcome.is_broken() { Exit::Refused } else { Exit::Done };
-        if json {
-            shell.line(&document::one(&scenario, "calm", &outcome, true).to_string())?;
-            return Ok(exit);
+        let ended = runtime.block_on(self.show(shell, json));
+        // Whatever still hangs on a socket is not waited for.
+        runtime.shutdown_background();
+        match ended? {
+            Over::Told(exit) => Ok(exit),
+            Over::Cut(signal) => {
+                shell.flush()?;
+                // As a shell tells of a process that a signal ended.
+                std::process::exit(128 + signal)
+            }
         }
-        let limits = Limits::of(&scenario);
-        let told = moments(&scenario, &outcome, limits);
-        let play = can_play(shell.term) && !self.fast;
-        let page = Page { outcome: &outcome, limits, took: took(&scenario, &outcome), shell };
-        if play {
-            page.play(&told)?;
-        } else {
-            page.tell(&told)?;
+    }
+
+    async fn show(&self, shell: &mut Shell, json: bool) -> Result<Over, Failure> {
+        let mut signals = Signals::heard()?;
+        let stage = tokio::select! {
+            stage = Stage::set_up(self.listen, TIMES) => stage?,
+            signal = signals.next() => return Ok(Over::Cut(signal)),
+        };
+        let manner = match (json, can_draw(shell.term)) {
+            (true, _) => Manner::Silent,
+            (false, true) => Manner::Drawn,
+            (false, false) => Manner::Lines,
+        };
+        let mut show = Show::new(stage, shell, manner);
+        let ending = tokio::select! {
+            ending = show.play() => ending?,
+            signal = signals.next() => {
+                show.cut_short().await?;
+                return Ok(Over::Cut(signal));
+            }
+        };
+        let exit = if ending.is_good() { Exit::Done } else { Exit::Refused };
+        let program = program();
+        match manner {
+            Manner::Silent => show.shell.line(&ending.document().to_string())?,
+            _ => show.shell.print(&ending.page(show.shell.term))?,
         }
-        Ok(exit)
+        if manner == Manner::Drawn && !self.once {
+            show.shell.print(&ending.door(show.shell.term, &program))?;
+            show.shell.flush()?;
+            tokio::select! {
+                failed = show.go_on() => failed?,
+                _ = signals.next() => {}
+            }
+        }
+        if manner != Manner::Silent {
+            show.shell.print(&ending::next(show.shell.term, &program))?;
+        }
+        show.stage.end().await?;
+        Ok(Over::Told(exit))
     }
 }
 
-/// Somebody watches, and frames can be drawn over one another.
-fn can_play(term: Term) -> bool {
+enum Over {
+    Told(Exit),
+    /// By this signal, before its end.
+    Cut(i32),
+}
+
+/// Somebody watches, and pictures can be drawn over one another.
+fn can_draw(term: Term) -> bool {
     let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-    let wide = term.width.is_some_and(|columns| columns >= frame::WIDE);
-    let tall = term.height.is_none_or(|lines| lines > frame::TALL);
+    let wide = term.width.is_some_and(|columns| columns >= screen::WIDE);
+    let tall = term.height.is_none_or(|lines| lines > screen::TALL);
     io::stdout().is_terminal() && !dumb && wide && tall
 }
 
-struct Page<'a> {
-    outcome: &'a Outcome,
-    limits: Limits,
-    took: Option<Span>,
-    shell: &'a mut Shell,
+/// As it was called, so that what is told to try works from where the person is.
+fn program() -> String {
+    let called = env::args().next().filter(|called| called.contains('/'));
+    called.unwrap_or_else(|| "poolkeeper".to_owned())
 }
 
-impl Page<'_> {
-    fn play(self, told: &[Moment]) -> Result<(), Failure> {
-        let film = Film::new(self.outcome, self.limits, told, self.shell.term);
-        let timeline = &self.outcome.timeline;
-        let span = timeline.to - timeline.from;
-        self.shell.print("\n")?;
-        let mut back = 0;
-        for n in 0..=FRAMES {
-            let picture = film.at(timeline.from + span * n / FRAMES);
-            let mut drawn = if back > 0 { format!("\u{1b}[{back}A") } else { String::new() };
-            for line in picture.lines() {
-                // Each line ends what was there; nothing is hidden that an interrupt would leave hidden.
-                drawn.extend(["\r", line, "\u{1b}[K\n"]);
-            }
-            back = picture.lines().count();
-            self.shell.print(&drawn)?;
-            self.shell.flush()?;
-            pacer::after(n);
-        }
-        self.shell.print("\n")?;
-        self.end()
+/// The terminal's and the system's wish that this ends.
+struct Signals(Signal, Signal);
+
+impl Signals {
+    fn heard() -> Result<Self, Failure> {
+        let unheard = |error: io::Error| {
+            let say = format!("signals cannot be heard: {error}");
+            Failure::new(Exit::Internal, "internal", say)
+        };
+        let interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
+        Ok(Self(interrupt, signal(SignalKind::terminate()).map_err(unheard)?))
     }
 
-    fn tell(self, told: &[Moment]) -> Result<(), Failure> {
-        let term = self.shell.term;
-        let from: Ms = self.outcome.timeline.from;
-        let mut page = String::new();
-        let title = "A pool gets a new image, and keeps serving";
-        push_line(&mut page, &term.paint(Style::Bold, title));
-        page.push('\n');
-        for moment in told {
-            let when = term.paint(Style::Dim, &format!("{:>8}", clock(moment.at - from)));
-            push_line(&mut page, &format!("{when}  {}", moment.say));
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.0.recv() => SignalKind::interrupt().as_raw_value(),
+            _ = self.1.recv() => SignalKind::terminate().as_raw_value(),
         }
-        page.push('\n');
-        self.shell.print(&page)?;
-        self.end()
     }
-
-    /// The whole rollout at one glance, what it came to, and what to try next.
-    fn end(self) -> Result<(), Failure> {
-        let term = self.shell.term;
-        let (outcome, limits) = (self.outcome, self.limits);
-        let room = term.width.map(|wide| wide.min(frame::WIDE));
-        let mut page = page::timeline(&outcome.timeline, limits, term, LINES);
-        page.push('\n');
-        let good = if outcome.is_broken() { Style::Red } else { Style::Green };
-        for (n, line) in verdict(outcome, limits, self.took).iter().enumerate() {
-            for line in wrap(line, room) {
-                push_line(&mut page, &term.paint(if n == 0 { good } else { Style::Plain }, &line));
-            }
-        }
-        page.push('\n');
-        push_line(&mut page, &term.paint(Style::Bold, "Try next, in a clone of the repository"));
-        for (command, why) in NEXT {
-            push_line(&mut page, &format!("  {}", term.paint(Style::Dim, &format!("# {why}"))));
-            push_line(&mut page, &format!("  {command}"));
-        }
-        self.shell.print(&page)
-    }
-}
-
-const NEXT: [(&str, &str); 4] = [
-    ("poolkeeper simulate config/pools/web.yaml --faults storm", "a pool file, on a bad day"),
-    ("poolkeeper simulate config/pools/web.yaml --svg web.svg", "the picture, in a file"),
-    ("poolkeeper plan --snapshot tests/cli/inputs/rolling.json", "what to do now, and why"),
-    ("poolkeeper validate config/pools", "whether pool files are sound"),
-];
-
-fn verdict(outcome: &Outcome, limits: Limits, took: Option<Span>) -> Vec<String> {
-    let Limits { desired, floor, ceiling } = limits;
-    let (low, high) = (outcome.lowest_available, outcome.highest_live);
-    if let Some(breach) = outcome.breaches.first() {
-        return vec![format!("A law was broken, which is a fault of poolkeeper: {}", breach.say)];
-    }
-    let took = took.map_or_else(|| "no end".to_owned(), short);
-    let lost = match never_served(&outcome.timeline).count() {
-        0 => String::new(),
-        1 => "; 1 that never became ready was replaced on the way".to_owned(),
-        lost => format!("; {lost} that never became ready were replaced on the way"),
-    };
-    vec![
-        format!(
-            "The promise held: never fewer than {low} in service (floor {floor}), never more than {high} alive (ceiling {ceiling})."
-        ),
-        format!(
-            "{desired} machines replaced in {took}{lost}. {} turns, {} calls.",
-            outcome.turns,
-            outcome.calls_made()
-        ),
-        "After every turn all was judged by laws that share nothing with the planner: none was broken.".to_owned(),
-    ]
 }

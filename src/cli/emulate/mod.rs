@@ -174,7 +174,7 @@ fn internal(error: &io::Error) -> Failure {
     Failure::new(Exit::Internal, "internal", format!("cannot begin to serve: {error}"))
 }
 
-fn unserved(error: &ServeError) -> Failure {
+pub(super) fn unserved(error: &ServeError) -> Failure {
     let say = error.to_string();
     match error {
         ServeError::Listen { source, .. } => {

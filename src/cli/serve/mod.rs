@@ -162,7 +162,7 @@ fn not_begun(error: BeginError) -> Failure {
     }
 }
 
-fn closed(no_door: &NoDoor) -> Failure {
+pub(super) fn closed(no_door: &NoDoor) -> Failure {
     let (exit, code, help) = match no_door {
         NoDoor::Listen(ListenError::Listen { .. }) => {
             let help = "another process may listen there: name another address with --listen, or serve no API with --listen off";

@@ -8,7 +8,7 @@ use crate::act::{Answer, ChangeCluster, Drain, Draining, Order};
 use crate::adapters::azure::Azure;
 use crate::adapters::azure::auth::{TokenSource, Tokens};
 use crate::adapters::azure::reach;
-use crate::ambient::{Mark, Sleep, SteadyClock};
+use crate::ambient::{FastClock, Mark, Sleep, SteadyClock};
 use crate::daemon::access::{Access, BadAccess, Proxied};
 use crate::daemon::trouble::{self, Trouble};
 use crate::memory::Store;
@@ -37,6 +37,15 @@ impl Ticks for SteadyClock {
     fn keep_up(&self, since: Mark) {
         SteadyClock::keep_up(self, since);
     }
+}
+
+/// Nobody can set it back.
+impl Ticks for FastClock {
+    type Mark = ();
+
+    fn mark(&self) {}
+
+    fn keep_up(&self, (): ()) {}
 }
 
 /// One cloud, as one identity sees it, with one pace for all pools.

@@ -31,3 +31,7 @@ pub use live::{Live, NoCluster, NotOpened, Ticks};
 pub use scene::Noting;
 pub use serve::{Daemon, Doors, Ended, Plan, ServeError};
 pub use stop::{Stop, Stopping};
+
+pub use crate::ambient::FastClock;
+pub use crate::api::http::Scene;
+pub use crate::pace::Tally as Calls;

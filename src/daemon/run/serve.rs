@@ -21,8 +21,10 @@ use crate::daemon::folder::{Folder, Meant};
 use crate::daemon::metrics;
 use crate::daemon::notify::Manager;
 use crate::daemon::settings::Settings;
-use crate::memory::{Desk, Loaded, Store};
+use crate::memory::{Desk, Loaded, MemoryStore, Store};
 use crate::model::ids::PoolName;
+use crate::model::time::Time;
+use crate::pace::Tally;
 use crate::reconcile::{Decisions, World};
 use crate::telemetry::Counters;
 
@@ -79,6 +81,15 @@ impl<S, C: Ticks> Doors<S, C> {
         &self.counters
     }
 
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Calls to the cloud since the start, of all pools.
+    pub fn calls(&self) -> Tally {
+        self.live.pacer().counts().sum()
+    }
+
     /// Pools as they are meant, by name; whether or not we lead.
     pub(in crate::daemon) fn meant(&self) -> Arc<[Meant]> {
         Arc::clone(&self.pools.borrow().meant)
@@ -109,6 +120,21 @@ impl<S: Store + Send + Sync, C: Ticks> Doors<S, C> {
         let loaded: Loaded = self.store.load(pool).await.ok()?;
         let policy = Arc::clone(&seen.policy);
         Scene::of_records(policy, report, given.roll, loaded, given.facts)
+    }
+}
+
+impl<C> Plan<MemoryStore, C> {
+    /// A daemon that forgets everything at its end.
+    pub fn forgetful(settings: Settings, access: Access, clock: C) -> Self {
+        Self {
+            settings,
+            access,
+            store: Arc::new(MemoryStore::new()),
+            clock,
+            manager: Manager::default(),
+            holder: "forgetful".to_owned(),
+            decide: Decisions::PRODUCTION,
+        }
     }
 }
 

@@ -1,0 +1,189 @@
+//! The picture: the fleet, how far it is, why it waits, and what was told last.
+
+use std::fmt::Write as _;
+
+use super::sight::{Seen, Sight};
+use super::words::{By, Words};
+use crate::cli::draw::axis::clock;
+use crate::cli::draw::look::Look;
+use crate::cli::table::push_line;
+use crate::cli::term::{Style, Term};
+use crate::cli::text::{cut, short, width};
+use crate::model::ids::Key;
+use crate::model::time::Time;
+
+/// Terminals are at least this large; a larger picture could not be drawn over itself.
+pub const WIDE: usize = 78;
+pub const TALL: usize = 23;
+
+/// Machines on a line of the fleet, each 7 columns wide.
+const ABREAST: usize = 11;
+/// Places that are always drawn: as many as the pool may have.
+const BERTHS: usize = 3 * ABREAST;
+/// Of the bar.
+const BAR: usize = 40;
+const HOLDS: usize = 2;
+/// What was told last.
+const LINES: usize = 8;
+/// Where words begin: behind the clock.
+const INDENT: usize = 11;
+
+/// What does not change from picture to picture, and who is where.
+#[derive(Debug)]
+pub struct Screen {
+    term: Term,
+    began: Time,
+    times: u32,
+    api: String,
+    berths: Vec<Option<Key>>,
+}
+
+impl Screen {
+    pub fn new(term: Term, began: Time, times: u32, api: String) -> Self {
+        let term = Term { width: Some(WIDE), ..term };
+        Self { term, began, times, api, berths: vec![None; BERTHS] }
+    }
+
+    pub fn draw(&mut self, sight: &Sight, told: &[Words]) -> String {
+        self.moor(&sight.machines);
+        let mut page = String::new();
+        self.title(sight, &mut page);
+        self.fleet(sight, &mut page);
+        self.legend(&mut page);
+        page.push('\n');
+        self.numbers(sight, &mut page);
+        page.push('\n');
+        self.holds(sight, &mut page);
+        self.told(told, &mut page);
+        page
+    }
+
+    /// Who comes takes the first place that is free, and keeps it.
+    fn moor(&mut self, machines: &[Seen]) {
+        for berth in &mut self.berths {
+            let is_there = |key: &Key| machines.iter().any(|machine| machine.key == *key);
+            if berth.as_ref().is_some_and(|key| !is_there(key)) {
+                *berth = None;
+            }
+        }
+        for machine in machines {
+            if self.berths.contains(&Some(machine.key.clone())) {
+                continue;
+            }
+            match self.berths.iter_mut().find(|berth| berth.is_none()) {
+                Some(berth) => *berth = Some(machine.key.clone()),
+                None => self.berths.push(Some(machine.key.clone())),
+            }
+        }
+    }
+
+    fn title(&self, sight: &Sight, page: &mut String) {
+        let title = "  A pool gets a new image, and keeps serving";
+        let passed = clock(sight.at.since(self.began).millis());
+        let pace = format!("{passed}, {} times as fast", self.times);
+        let pad = " ".repeat(WIDE.saturating_sub(width(title) + width(&pace)));
+        let title = self.term.paint(Style::Bold, title);
+        push_line(page, &format!("{title}{pad}{}", self.term.paint(Style::Dim, &pace)));
+        page.push('\n');
+    }
+
+    fn fleet(&self, sight: &Sight, page: &mut String) {
+        for berths in self.berths.chunks(ABREAST).take(BERTHS / ABREAST + 1) {
+            let mut line = String::from(" ");
+            for berth in berths {
+                let here = berth.as_ref();
+                let here = here.and_then(|key| sight.machines.iter().find(|m| m.key == *key));
+                let Some(machine) = here else {
+                    line.push_str(&self.term.paint(Style::Dim, "     --"));
+                    continue;
+                };
+                let glyphs = machine.look.glyph().to_string().repeat(2);
+                let painted = self.term.paint(machine.look.style(), &glyphs);
+                // Writing to a string cannot fail.
+                let _ = write!(line, " {:>3} {painted}", cut(&machine.id, 3));
+            }
+            push_line(page, &line);
+        }
+    }
+
+    fn legend(&self, page: &mut String) {
+        let looks =
+            [Look::Old, Look::Deleting, Look::Booting, Look::Settling, Look::New, Look::Failed];
+        let entry = |look: Look| {
+            format!("{} {}", self.term.paint(look.style(), &look.glyph().to_string()), look.words())
+        };
+        push_line(page, &format!("  {}", looks.map(entry).join("  ")));
+    }
+
+    fn numbers(&self, sight: &Sight, page: &mut String) {
+        let total = sight.total.max(1) as usize;
+        let full = (BAR * sight.done as usize / total).min(BAR);
+        let bar = self.term.paint(Style::Green, &"█".repeat(full));
+        let rest = self.term.paint(Style::Dim, &"░".repeat(BAR - full));
+        let ends = sight.ends.filter(|at| *at > sight.at && sight.done < sight.total);
+        let ends = ends
+            .map_or_else(String::new, |at| format!(", about {} to go", short(at.since(sight.at))));
+        push_line(page, &format!("  {bar}{rest}  {} of {}{ends}", sight.done, sight.total));
+        let (numbers, limits, calls) = (sight.numbers, sight.limits, sight.calls);
+        let good = |number: u32| self.term.paint(Style::Green, &number.to_string());
+        push_line(
+            page,
+            &format!(
+                "  in service {} (at least {})   alive {} (at most {})   calls {}, refused {}",
+                good(numbers.available),
+                limits.floor,
+                good(numbers.exist),
+                limits.ceiling,
+                calls.made,
+                calls.throttled
+            ),
+        );
+    }
+
+    /// Always as many lines, so that nothing jumps.
+    fn holds(&self, sight: &Sight, page: &mut String) {
+        for n in 0..HOLDS {
+            match sight.holds.get(n) {
+                Some(hold) => {
+                    let label = if n == 0 { "  it waits " } else { "           " };
+                    let label = self.term.paint(Style::Yellow, label);
+                    push_line(page, &format!("{label}{}", cut(hold, WIDE - INDENT)));
+                }
+                None => page.push('\n'),
+            }
+        }
+        page.push('\n');
+    }
+
+    fn told(&self, told: &[Words], page: &mut String) {
+        let shown = told.get(told.len().saturating_sub(LINES)..).unwrap_or_default();
+        for words in shown {
+            let when = self.term.paint(Style::Dim, &self.when(words));
+            push_line(page, &format!("{when}{}", self.say(words, WIDE - INDENT)));
+        }
+        for _ in shown.len()..LINES {
+            page.push('\n');
+        }
+        let door = format!("  API {} (`poolkeeper get`)   Ctrl-C ends", self.api);
+        push_line(page, &self.term.paint(Style::Dim, &cut(&door, WIDE)));
+    }
+
+    fn when(&self, words: &Words) -> String {
+        let clock = clock(words.at.since(self.began).millis());
+        format!("{clock:>width$}  ", width = INDENT - 2)
+    }
+
+    fn say(&self, words: &Words, room: usize) -> String {
+        let style = match words.by {
+            By::Daemon => Style::Cyan,
+            By::World => Style::Plain,
+            By::Fate => Style::Yellow,
+        };
+        self.term.paint(style, &cut(&words.say, room))
+    }
+
+    /// Where no picture is drawn.
+    pub fn line(&self, words: &Words) -> String {
+        format!("{}{}\n", self.when(words), self.say(words, usize::MAX))
+    }
+}
