@@ -50,6 +50,8 @@ pub struct HouseSeen {
     pub stopping: bool,
     /// What is wrong with pool files and documents now.
     pub faults: Vec<Diagnostic>,
+    /// The keys of the identity provider cannot be had.
+    pub keys_fail: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,9 @@ mod door;
 mod ends;
 mod files;
 mod kit;
+mod people;
 mod program;
+mod provider;
 mod rollouts;
 mod settings;
 
@@ -21,3 +23,7 @@ mod golden_files;
 #[expect(dead_code, reason = "support is shared, and not all of it is needed here")]
 #[path = "../support/program.rs"]
 mod run;
+
+#[expect(dead_code, reason = "support is shared, and not all of it is needed here")]
+#[path = "../support/signed.rs"]
+mod signed;

@@ -4,6 +4,7 @@
 //! store already; here the loop only hears that it is.
 //! Begin with [`Front`]; [`listen`] opens the door.
 
+mod oidc;
 mod open;
 mod tokens;
 

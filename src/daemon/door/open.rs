@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::Front;
+use super::oidc;
 use super::tokens::{self, Watched};
-use crate::api::http::auth::{Door, TokensError};
+use crate::adapters::issuer::BadIssuer;
+use crate::api::http::auth::{Door, Tokens, TokensError};
 use crate::api::http::{Api, Certificate, ListenError, Listening};
 use crate::daemon::run::{Daemon, Ticks};
 use crate::daemon::settings::ApiAt;
@@ -22,6 +24,12 @@ pub enum NoDoor {
     Unread { path: PathBuf, source: io::Error },
     #[error("the tokens file {path}: {source}")]
     Tokens { path: PathBuf, source: TokensError },
+    #[error("oidc.issuer is set, and oidc.{0} is not: nobody could come in")]
+    HalfOidc(&'static str),
+    #[error("oidc.{0} is set, and oidc.issuer is not")]
+    LoneOidc(&'static str),
+    #[error(transparent)]
+    Issuer(#[from] BadIssuer),
 }
 
 /// Takes the port now; requests are answered once the daemon runs and has looked at pool files and documents. `None`:
@@ -32,15 +40,20 @@ where
     C: Ticks,
 {
     let every = daemon.settings().reload;
-    let ApiAt { listen, certificate, key, tokens } = daemon.settings().api.clone();
+    let ApiAt { listen, certificate, key, tokens, oidc } = daemon.settings().api.clone();
     let Some(address) = listen else { return Ok(None) };
     let certificate = sealed(certificate.as_deref(), key.as_deref())?;
+    let oidc = oidc::open(oidc, daemon.trusted(), daemon.doors().board)?;
     let (door, watched) = match tokens {
         Some(path) => {
             let (tokens, text) = tokens::first(&path).await?;
-            let clock = daemon.doors().clock;
-            let watched = Watched { path, text: Ok(text), every, clock, again: daemon.again() };
-            (Door::Guarded { tokens, oidc: None }, Some(watched))
+            let (clock, text) = (daemon.doors().clock, Ok(text));
+            let (again, oidc) = (daemon.again(), oidc.clone());
+            let watched = Watched { path, text, every, clock, again, oidc: oidc.clone() };
+            (Door::Guarded { tokens, oidc }, Some(watched))
+        }
+        None if oidc.is_some() => {
+            (Door::Guarded { tokens: Tokens::default(), oidc: oidc.clone() }, None)
         }
         None => (Door::Open, None),
     };
@@ -55,6 +68,10 @@ where
             tokio::select! {
                 () = doors.looked() => {}
                 () = stopping.stopped() => return,
+            }
+            if let Some(oidc) = oidc {
+                // Nobody waits for it; whoever comes first finds the keys there.
+                drop(oidc.renew(doors.clock.now()));
             }
             let watching = async {
                 match watched {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::open::NoDoor;
-use crate::api::http::auth::{Door, Tokens};
+use crate::api::http::auth::{Door, Oidc, Tokens};
 use crate::api::http::{Api, View};
 use crate::daemon::run::Ticks;
 use crate::memory::{Desk, Store};
@@ -23,6 +23,8 @@ pub(super) struct Watched<C> {
     pub every: Span,
     pub clock: C,
     pub again: Arc<Notify>,
+    /// Who is let in besides.
+    pub oidc: Option<Arc<Oidc>>,
 }
 
 /// At the start there is no last good word: a bad file is an error.
@@ -66,10 +68,10 @@ impl<C: Ticks> Watched<C> {
                         continue;
                     }
                     Ok(tokens) => {
-                        if tokens.is_empty() {
+                        if tokens.is_empty() && self.oidc.is_none() {
                             tracing::warn!(%file, "there is no token left: nobody comes in");
                         }
-                        api.replace_door(Door::Guarded { tokens, oidc: None });
+                        api.replace_door(Door::Guarded { tokens, oidc: self.oidc.clone() });
                         tracing::info!(%file, "tokens were read anew");
                     }
                     Err(wrong) => {
