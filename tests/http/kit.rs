@@ -103,6 +103,10 @@ impl View for House {
         Readiness { ready, say: if ready { "ready" } else { "reading the store" }.into() }
     }
 
+    fn troubles(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn metrics(&self) -> String {
         "# TYPE poolkeeper_up gauge\npoolkeeper_up 1\n".to_owned()
     }

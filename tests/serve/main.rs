@@ -15,6 +15,7 @@ mod people;
 mod program;
 mod provider;
 mod rollouts;
+mod seal;
 mod settings;
 
 #[path = "../support/golden.rs"]

@@ -130,6 +130,9 @@ pub trait View: Send + Sync + 'static {
 
     fn readiness(&self) -> Readiness;
 
+    /// What somebody should see to. Anybody may read it: it names no file, no address and no pool.
+    fn troubles(&self) -> Vec<String>;
+
     /// In the text format of Prometheus.
     fn metrics(&self) -> String;
 

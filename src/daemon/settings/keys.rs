@@ -84,7 +84,7 @@ keys! {
     LISTEN = "api.listen", "POOLKEEPER_API_LISTEN", "127.0.0.1:7770", Kind::Listen,
         "Where the API listens; `off` serves none. An address that others reach needs a certificate, and tokens or an identity provider.";
     CERTIFICATE = "api.certificate", "POOLKEEPER_API_CERTIFICATE", "", Kind::Path,
-        "The certificate the API shows, and those it was issued by, in PEM. It is read at the start.";
+        "The certificate the API shows, and those it was issued by, in PEM. It is read again when it changes.";
     KEY = "api.key", "POOLKEEPER_API_KEY", "", Kind::Path,
         "The private key of that certificate, in PEM.";
     TOKENS = "api.tokens", "POOLKEEPER_API_TOKENS", "", Kind::Path,
