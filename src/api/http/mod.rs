@@ -128,6 +128,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
             Ok(response) => response,
             Err(problem) => problem.response(),
         };
+        self.house.view.answered(response.status().as_u16());
         let headers = response.headers_mut();
         headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
         if !headers.contains_key(CACHE_CONTROL) {

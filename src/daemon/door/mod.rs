@@ -111,6 +111,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
         troubles(&self.0.board.house(), self.now())
     }
 
+    fn answered(&self, status: u16) {
+        self.0.counters().answered(status);
+    }
+
     fn metrics(&self) -> String {
         self.0.metrics()
     }
