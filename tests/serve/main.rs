@@ -10,6 +10,7 @@
 mod door;
 mod ends;
 mod files;
+mod image;
 mod kit;
 mod people;
 mod program;

@@ -59,10 +59,16 @@ pub struct Program {
 
 impl Program {
     pub fn start(house: &House, args: &[&str]) -> Self {
+        let pools = house.folder.display().to_string();
+        let listen = ("POOLKEEPER_API_LISTEN", "127.0.0.1:0");
+        Self::start_in(house, &[("POOLKEEPER_POOLS", &pools), listen], args)
+    }
+
+    /// With these variables beside those that say who it is.
+    pub fn start_in(house: &House, variables: &[(&str, &str)], args: &[&str]) -> Self {
         let mut program = Command::new(env!("CARGO_BIN_EXE_poolkeeper"));
-        program.env_clear().envs(house.environment());
-        program.args(["serve", "--auth", "client-secret"]).env("POOLKEEPER_POOLS", &house.folder);
-        program.env("POOLKEEPER_API_LISTEN", "127.0.0.1:0").args(args);
+        program.env_clear().envs(house.environment()).envs(variables.iter().copied());
+        program.args(["serve", "--auth", "client-secret"]).args(args);
         let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         Self { child, lines, log: String::new() }

@@ -148,7 +148,7 @@ async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin, name: &str, s
     let head = format!("HTTP/1.1 {status} Told\r\nconnection: close\r\n{more}\r\n");
     let mut sent = stream.write_all(format!("{head}{body}").as_bytes()).await;
     while endless && sent.is_ok() {
-        sent = stream.write_all(&[b' '; 1 << 16]).await;
+        sent = stream.write_all(&[b' '; 1 << 14]).await;
     }
     let _gone = stream.shutdown().await;
 }

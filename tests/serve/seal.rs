@@ -17,14 +17,14 @@ use tokio_rustls::client::TlsStream;
 use super::kit::*;
 use super::program::Program;
 
-struct Made {
+pub struct Made {
     der: CertificateDer<'static>,
-    pem: String,
-    key: String,
+    pub pem: String,
+    pub key: String,
 }
 
 /// Good until the ninth of March of that year.
-fn made(year: i32) -> Made {
+pub fn made(year: i32) -> Made {
     let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     params.not_after = rcgen::date_time_ymd(year, 3, 9);
     let key = rcgen::KeyPair::generate().unwrap();
