@@ -4,4 +4,5 @@
 //! Begin with the port that an adapter implements (`observe`, `act`, `memory`), then its own door.
 
 pub mod azure;
+pub mod issuer;
 pub mod sqlite;

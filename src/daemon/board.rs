@@ -50,6 +50,19 @@ pub struct HouseSeen {
     pub stopping: bool,
     /// What is wrong with pool files and documents now.
     pub faults: Vec<Diagnostic>,
+    /// The keys of the identity provider cannot be had.
+    pub keys_fail: bool,
+    /// What the API shows to those who come with TLS.
+    pub certificate: Option<CertificateSeen>,
+}
+
+/// The certificate of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CertificateSeen {
+    /// When the one in use is over, where it says so.
+    pub ends: Option<Time>,
+    /// Its files hold another now, which cannot be used.
+    pub refused: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

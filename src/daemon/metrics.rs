@@ -32,6 +32,11 @@ fn house(page: &mut Page, board: &Board, now: Time) {
         Lead::Nobody | Lead::Waiting { .. } => 0.0,
     };
     alone(page, &LEASE, left);
+    let ends = house.certificate.and_then(|certificate| certificate.ends);
+    page.family(&CERTIFICATE, ends.map(|at| ([""; 0], seconds(at.millis()))));
+    let refused = house.certificate.map(|certificate| u8::from(certificate.refused));
+    page.family(&REFUSED, refused.map(|refused| ([""; 0], f64::from(refused))));
+    alone(page, &KEYS_FAIL, f64::from(u8::from(house.keys_fail)));
     let standings = [Standing::Managed, Standing::Released].map(|standing| {
         let count = pools.iter().filter(|seen| seen.standing == standing).count();
         ([standing.name()], count as f64)

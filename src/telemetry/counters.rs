@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::families::{LAWS, RELOADS, TURN_TIME, TURNS};
+use super::families::{LAWS, RELOADS, REQUESTS, TURN_TIME, TURNS};
 use super::page::Page;
 use crate::model::time::Span;
 
@@ -37,6 +37,9 @@ impl Outcome {
     }
 }
 
+/// What requests are answered with, in classes.
+const ANSWERS: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
+
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<Sums>);
 
@@ -46,6 +49,8 @@ struct Sums {
     /// One more bucket than bounds, for what lies beyond.
     times: [u64; TURN_SECONDS.len() + 1],
     seconds: f64,
+    /// 2xx and so on, from 2.
+    answers: [u64; ANSWERS.len()],
     laws: BTreeMap<u8, u64>,
     reloads: u64,
 }
@@ -69,6 +74,14 @@ impl Counters {
         *self.sums().laws.entry(law).or_default() += 1;
     }
 
+    /// A request was answered with this status.
+    pub fn answered(&self, status: u16) {
+        let Some(class) = (status / 100).checked_sub(2) else { return };
+        if let Some(count) = self.sums().answers.get_mut(usize::from(class)) {
+            *count += 1;
+        }
+    }
+
     pub fn reloaded(&self) {
         self.sums().reloads += 1;
     }
@@ -83,6 +96,8 @@ impl Counters {
 
     pub fn write(&self, page: &mut Page) {
         let sums = self.sums();
+        let each = ANSWERS.iter().zip(sums.answers);
+        page.family(&REQUESTS, each.map(|(class, count)| ([*class], count as f64)));
         page.family(&RELOADS, [([""; 0], sums.reloads as f64)]);
         let each =
             Outcome::ALL.map(|outcome| ([outcome.name()], sums.turns[outcome as usize] as f64));
@@ -109,10 +124,16 @@ mod tests {
         counters.turn(Outcome::Failed, Span::from_millis(101));
         counters.turn(Outcome::Done, Span::minutes(10));
         counters.law(2);
+        for status in [200, 202, 404, 503, 101, 999] {
+            counters.answered(status);
+        }
         let mut page = Page::default();
         counters.write(&mut page);
         let text = page.finish();
         for line in [
+            "poolkeeper_api_requests_total{answer=\"2xx\"} 2",
+            "poolkeeper_api_requests_total{answer=\"3xx\"} 0",
+            "poolkeeper_api_requests_total{answer=\"5xx\"} 1",
             "poolkeeper_turns_total{outcome=\"done\"} 2",
             "poolkeeper_turn_seconds_bucket{le=\"0.1\"} 1",
             "poolkeeper_turn_seconds_bucket{le=\"0.25\"} 2",

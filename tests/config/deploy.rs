@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use poolkeeper::api::v1::node::{self, Kind, Node};
 use poolkeeper::daemon::checkup::ROLE;
 use poolkeeper::daemon::settings::keys;
-use poolkeeper::telemetry::{FAMILIES, Kind as Metric};
 use serde_json::{Value, json};
 
-use super::text;
+use super::{promql, text};
 
 #[test]
 fn the_role_allows_what_is_asked_and_nothing_else() {
@@ -78,20 +77,15 @@ fn alarms_name_metrics_that_exist() {
     for rule in groups.iter().flat_map(|group| list(field(group, "rules"))) {
         assert!(names.insert(words(field(rule, "alert"))), "twice on line {}", rule.at.line);
         let expr = words(field(rule, "expr"));
-        let metrics: Vec<&str> = expr
-            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-            .filter(|word| word.starts_with("poolkeeper_"))
-            .collect();
-        assert!(!metrics.is_empty(), "{expr}");
-        for metric in metrics {
-            let known = FAMILIES.iter().any(|family| {
-                let bare =
-                    metric.strip_suffix("_bucket").filter(|_| family.kind == Metric::Histogram);
-                family.name == bare.unwrap_or(metric)
-            });
-            assert!(known, "there is no metric {metric}");
-        }
+        let read = promql::read(expr).unwrap_or_else(|wrong| panic!("{expr}: {wrong}"));
+        assert!(!read.metrics.is_empty(), "{expr}");
         let about = field(rule, "annotations");
+        for part in [field(about, "summary"), field(about, "description")] {
+            for label in words(part).split("$labels.").skip(1) {
+                let label = label.split(|c: char| !c.is_ascii_lowercase()).next().unwrap();
+                assert!(read.labels.iter().any(|known| known == label), "{label}: {expr}");
+            }
+        }
         assert!(
             words(field(about, "summary")).len() > 10
                 && words(field(about, "description")).len() > 20

@@ -7,8 +7,10 @@
     reason = "a test that meets what cannot be stops"
 )]
 
+mod board;
 mod deploy;
 mod pools;
+mod promql;
 mod settings;
 
 #[expect(dead_code, reason = "support is shared, and not all of it is needed here")]
@@ -35,6 +37,7 @@ fn every_file_is_read_by_a_test() {
         "alerts.yaml",
         "azure",
         "container",
+        "grafana.json",
         "openapi.json",
         "poolkeeper.yaml",
         "pools",

@@ -60,6 +60,8 @@ async fn nobody_comes_in_without_a_token() {
         }
     }
     kit.get("/nowhere").await.is(401, "unauthenticated");
+    let answered = kit.house.lock().answered.clone();
+    assert!(answered[&401] > answered[&200] && answered.len() == 2, "{answered:?}");
     assert!(kit.audit().await.is_empty() && kit.house.lock().woken.is_empty());
 }
 

@@ -49,6 +49,8 @@ pub struct Known {
     pub scenes: BTreeMap<PoolName, Scene>,
     pub woken: Vec<PoolName>,
     pub ready: bool,
+    /// By status.
+    pub answered: BTreeMap<u16, u32>,
 }
 
 #[derive(Clone)]
@@ -101,6 +103,14 @@ impl View for House {
     fn readiness(&self) -> Readiness {
         let ready = self.lock().ready;
         Readiness { ready, say: if ready { "ready" } else { "reading the store" }.into() }
+    }
+
+    fn troubles(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn answered(&self, status: u16) {
+        *self.lock().answered.entry(status).or_default() += 1;
     }
 
     fn metrics(&self) -> String {
@@ -195,7 +205,8 @@ impl Kit {
         remember(&store, &scene).await;
         let pools = [web, batch].into_iter().map(|pool| (pool.policy.name.clone(), pool)).collect();
         let scenes = [(scene.policy.name.clone(), scene)].into_iter().collect();
-        let known = Known { now: NOW, pools, scenes, woken: Vec::new(), ready: true };
+        let (woken, answered) = (Vec::new(), BTreeMap::new());
+        let known = Known { now: NOW, pools, scenes, woken, ready: true, answered };
         let known = Arc::new(Mutex::new(known));
         let house =
             House { known, store: Arc::clone(&store), news: Arc::new(watch::Sender::new(0)) };

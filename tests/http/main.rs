@@ -25,6 +25,9 @@ mod limits;
 
 mod looks;
 mod people;
+
+#[path = "../support/signed.rs"]
+mod signed;
 mod sockets;
 mod terminal;
 mod wishes;

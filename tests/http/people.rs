@@ -7,78 +7,10 @@ use std::sync::{Arc, Mutex};
 use poolkeeper::api::http::auth::oidc::Fetching;
 use poolkeeper::api::http::auth::{Door, KeySource, KeysFailed, Oidc, OidcSettings, Role, Tokens};
 use poolkeeper::model::time::{Span, Time};
-use ring::rand::SystemRandom;
-use ring::rsa::PublicKeyComponents;
-use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
-};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 
 use crate::kit::{Ask, Kit, NOW, Reply};
-use crate::wishes::base64;
-
-enum Key {
-    Elliptic(Box<EcdsaKeyPair>),
-    Rsa(Box<RsaKeyPair>),
-}
-
-impl Key {
-    fn elliptic() -> Self {
-        let dice = SystemRandom::new();
-        let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &dice).unwrap();
-        let read = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &dice);
-        Key::Elliptic(Box::new(read.unwrap()))
-    }
-
-    /// The key of a test certificate: ring makes none of this kind.
-    fn rsa() -> Self {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auth/fixtures/pkcs8.pem");
-        let der = PrivateKeyDer::from_pem_file(path).unwrap();
-        Key::Rsa(Box::new(RsaKeyPair::from_pkcs8(der.secret_der()).unwrap()))
-    }
-
-    fn algorithm(&self) -> &'static str {
-        match self {
-            Key::Elliptic(_) => "ES256",
-            Key::Rsa(_) => "RS256",
-        }
-    }
-
-    fn public(&self, id: &str) -> Value {
-        match self {
-            Key::Elliptic(pair) => {
-                let point = pair.public_key().as_ref();
-                json!({ "kty": "EC", "crv": "P-256", "kid": id, "use": "sig",
-                    "x": base64(&point[1..33]), "y": base64(&point[33..]) })
-            }
-            Key::Rsa(pair) => {
-                let parts = PublicKeyComponents::<Vec<u8>>::from(pair.public());
-                json!({ "kty": "RSA", "kid": id, "alg": "RS256", "n": base64(&parts.n), "e": base64(&parts.e) })
-            }
-        }
-    }
-
-    fn sign(&self, message: &[u8]) -> Vec<u8> {
-        let dice = SystemRandom::new();
-        match self {
-            Key::Elliptic(pair) => pair.sign(&dice, message).unwrap().as_ref().to_vec(),
-            Key::Rsa(pair) => {
-                let mut signature = vec![0; pair.public().modulus_len()];
-                pair.sign(&RSA_PKCS1_SHA256, &dice, message, &mut signature).unwrap();
-                signature
-            }
-        }
-    }
-
-    fn token(&self, header: &Value, claims: &Value) -> String {
-        let part = |value: &Value| base64(value.to_string().as_bytes());
-        let message = format!("{}.{}", part(header), part(claims));
-        let signature = base64(&self.sign(message.as_bytes()));
-        format!("{message}.{signature}")
-    }
-}
+use crate::signed::{Key, base64};
 
 /// What the provider publishes, and how often it was asked.
 struct Provider {
@@ -112,7 +44,7 @@ impl Place {
             role_claim: "groups".into(),
             roles: roles.into_iter().map(|(name, role)| (name.into(), role)).collect(),
         };
-        let oidc = Some(Box::new(Oidc::new(settings, Arc::clone(&provider) as Arc<dyn KeySource>)));
+        let oidc = Some(Arc::new(Oidc::new(settings, Arc::clone(&provider) as Arc<dyn KeySource>)));
         let kit =
             Kit::new(Door::Guarded { tokens: Tokens::default(), oidc }, BTreeMap::new()).await;
         Self { kit, provider }
@@ -244,7 +176,7 @@ async fn keys_change_and_the_provider_is_not_asked_for_each_request() {
         place.get(&by(&new, "b")).await.is(401, "unauthenticated");
     }
     assert_eq!(place.asked(), 1, "asked just now");
-    place.kit.pass(Span::seconds(30));
+    place.kit.pass(Span::minutes(1));
     assert_eq!(place.get(&by(&new, "b")).await.status, 200);
     assert_eq!(place.asked(), 2);
     place.get(&by(&old, "a")).await.is(401, "unauthenticated");
@@ -261,7 +193,7 @@ async fn a_provider_that_is_down_lets_nobody_in() {
     let place = Place::with(None).await;
     let reply = place.get(&key.token(&header(&key), &claims())).await;
     reply.is(503, "noKeys");
-    assert_eq!(reply.header("retry-after"), "30");
+    assert_eq!(reply.header("retry-after"), "60");
     *place.provider.keys.lock().unwrap() = Some(json!("no key set"));
     place.kit.pass(Span::minutes(1));
     place.get(&key.token(&header(&key), &claims())).await.is(503, "noKeys");

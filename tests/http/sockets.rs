@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolkeeper::api::http::{Certificate, ListenError, Listening};
+use poolkeeper::api::http::{Certificate, ListenError, Listening, Seal};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -21,9 +21,9 @@ struct Served {
     task: JoinHandle<()>,
 }
 
-async fn serve(kit: &Kit, certificate: Option<Certificate>) -> Served {
+async fn serve(kit: &Kit, seal: Option<Seal>) -> Served {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let listening = Listening::at(any, certificate, kit.api.clone()).await.unwrap();
+    let listening = Listening::at(any, seal, kit.api.clone()).await.unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let address = listening.address();
     let task = tokio::spawn(listening.serve(async { drop(stopped.await) }));
@@ -106,7 +106,7 @@ async fn with_a_certificate_it_speaks_tls_and_nothing_else() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let chain = vec![made.cert.der().clone()];
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let served = serve(&kit, Some(Certificate::of(chain.clone(), key).unwrap())).await;
+    let served = serve(&kit, Some(Seal::new(Certificate::of(chain.clone(), key).unwrap()))).await;
     let mut roots = RootCertStore::empty();
     roots.add(chain[0].clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

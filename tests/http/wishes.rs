@@ -7,6 +7,7 @@ use poolkeeper::model::time::Span;
 use serde_json::Value;
 
 use crate::kit::{Ask, Kit, NOW, WHY};
+use crate::signed::base64;
 
 fn web() -> PoolName {
     PoolName::new("web")
@@ -180,10 +181,6 @@ fn claim_of(path: &str) -> (String, String) {
         base64(&digest.as_ref()[..18])
     };
     (print(&[b"local", b"k"]), print(&[b"POST", path.as_bytes(), b"", WHY.as_bytes()]))
-}
-
-pub fn base64(bytes: &[u8]) -> String {
-    azure_core::base64::encode_url_safe(bytes).trim_end_matches('=').to_owned()
 }
 
 #[tokio::test]

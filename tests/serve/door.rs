@@ -61,11 +61,23 @@ impl Served {
     async fn probe(&self, path: &str) -> String {
         probe(self.address, path).await
     }
+
+    pub async fn asks(&self, path: &str, token: Option<&str>) -> String {
+        asks(self.address, path, token).await
+    }
 }
 
-async fn probe(address: SocketAddr, path: &str) -> String {
+pub async fn probe(address: SocketAddr, path: &str) -> String {
+    asks(address, path, None).await
+}
+
+async fn asks(address: SocketAddr, path: &str, token: Option<&str>) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let token = token.map(|token| format!("authorization: Bearer {token}\r\n"));
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\n{}connection: close\r\n\r\n",
+        token.unwrap_or_default()
+    );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();

@@ -10,9 +10,13 @@
 mod door;
 mod ends;
 mod files;
+mod image;
 mod kit;
+mod people;
 mod program;
+mod provider;
 mod rollouts;
+mod seal;
 mod settings;
 
 #[path = "../support/golden.rs"]
@@ -21,3 +25,7 @@ mod golden_files;
 #[expect(dead_code, reason = "support is shared, and not all of it is needed here")]
 #[path = "../support/program.rs"]
 mod run;
+
+#[expect(dead_code, reason = "support is shared, and not all of it is needed here")]
+#[path = "../support/signed.rs"]
+mod signed;

@@ -1,6 +1,7 @@
 //! The program itself: what it says when it cannot begin, and that it ends when it is told to.
 
 use std::io::{BufRead, BufReader, Lines};
+use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use super::kit::*;
@@ -50,25 +51,31 @@ fn settings_are_printed_in_both_ways() {
 }
 
 /// The program as a service manager starts it, and what it logged so far.
-struct Program {
+pub struct Program {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
-    log: String,
+    pub log: String,
 }
 
 impl Program {
-    fn start(house: &House, args: &[&str]) -> Self {
+    pub fn start(house: &House, args: &[&str]) -> Self {
+        let pools = house.folder.display().to_string();
+        let listen = ("POOLKEEPER_API_LISTEN", "127.0.0.1:0");
+        Self::start_in(house, &[("POOLKEEPER_POOLS", &pools), listen], args)
+    }
+
+    /// With these variables beside those that say who it is.
+    pub fn start_in(house: &House, variables: &[(&str, &str)], args: &[&str]) -> Self {
         let mut program = Command::new(env!("CARGO_BIN_EXE_poolkeeper"));
-        program.env_clear().envs(house.environment());
-        program.args(["serve", "--auth", "client-secret"]).env("POOLKEEPER_POOLS", &house.folder);
-        program.env("POOLKEEPER_API_LISTEN", "127.0.0.1:0").args(args);
+        program.env_clear().envs(house.environment()).envs(variables.iter().copied());
+        program.args(["serve", "--auth", "client-secret"]).args(args);
         let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         Self { child, lines, log: String::new() }
     }
 
     /// Reads its log until it says this.
-    fn until(&mut self, said: &str) {
+    pub fn until(&mut self, said: &str) {
         let said = format!("\"message\":\"{said}\"");
         for line in self.lines.by_ref() {
             let line = line.unwrap();
@@ -81,13 +88,19 @@ impl Program {
         panic!("{said} is never said: {}", self.log);
     }
 
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let sent =
             Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
-    fn end(mut self) -> (Option<i32>, String) {
+    /// Where its API listens, once it said so.
+    pub fn address(&self) -> SocketAddr {
+        let (_, after) = self.log.split_once("\"address\":\"").unwrap();
+        after.split('"').next().unwrap().parse().unwrap()
+    }
+
+    pub fn end(mut self) -> (Option<i32>, String) {
         for line in self.lines {
             self.log.push_str(&line.unwrap());
             self.log.push('\n');
@@ -156,8 +169,7 @@ async fn commands_ask_it_and_a_port_has_one_listener() {
     let mut serving = Program::start(&house, &["--store", "memory", "--pools", "off"]);
     serving.until("the API listens");
     serving.until("ready");
-    let (_, after) = serving.log.split_once("\"address\":\"").unwrap();
-    let address = after.split('"').next().unwrap().to_owned();
+    let address = serving.address().to_string();
     let (code, said) = Program::start(&house, &["--store", "memory", "--listen", &address]).end();
     assert_eq!(code, Some(1), "{said}");
     for part in [format!("cannot listen on {address}"), "--listen off".to_owned()] {

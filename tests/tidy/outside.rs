@@ -18,20 +18,22 @@ const CRATES: &[(&str, Where)] = &[
     ("azure_core", Where::Rooms(AZURE)),
     ("azure_identity", Where::Rooms(AZURE)),
     ("bytes", Where::Rooms(AZURE)),
-    // Two clients: of Azure, and of our own API (`api::client`), which no room on the cloud's side may see.
-    ("reqwest", Where::Rooms(&["adapters::azure", "api"])),
+    // Clients: of Azure, of an identity provider, and of our own API (`api::client`), which no room on the cloud's side may
+    // see.
+    ("reqwest", Where::Rooms(&["adapters::azure", "adapters::issuer", "api"])),
     // The server of the API: its own accept loop, for limits that the framework's has not.
     ("hyper", Where::Rooms(&["api"])),
     ("hyper_util", Where::Rooms(&["api"])),
     ("tower_service", Where::Rooms(&["api"])),
     // Signatures of tokens, and tokens themselves, where somebody is let in.
     ("ring", Where::Rooms(&["adapters::azure", "api"])),
-    ("rustls", Where::Rooms(&["adapters::azure", "api", "emulator"])),
+    ("rustls", Where::Rooms(&["adapters::azure", "adapters::issuer", "api", "emulator"])),
     (
         "tokio",
         Where::Rooms(&[
             "ambient",
             "adapters::azure",
+            "adapters::issuer",
             "adapters::sqlite",
             "api",
             "daemon",
@@ -44,10 +46,10 @@ const CRATES: &[(&str, Where)] = &[
     ("tracing_subscriber", Where::Rooms(&["telemetry"])),
     ("rusqlite", Where::Rooms(&["adapters::sqlite"])),
     // Settings are addresses too, and a request has a query.
-    ("url", Where::Rooms(&["adapters::azure", "api", "daemon"])),
+    ("url", Where::Rooms(&["adapters::azure", "adapters::issuer", "api", "daemon"])),
     ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),
-    ("serde", Where::Rooms(&["api", "memory", "cli", "adapters::azure", "emulator"])),
-    ("serde_json", Where::Rooms(&["api", "memory", "cli", "adapters::azure", "emulator"])),
+    ("serde", Where::Rooms(FORMATS)),
+    ("serde_json", Where::Rooms(FORMATS)),
     ("serde_path_to_error", Where::Rooms(&["api", "cli"])),
     ("saphyr_parser", Where::Rooms(&["api"])),
     ("clap", Where::Rooms(&["cli", "main"])),
@@ -62,6 +64,10 @@ const CRATES: &[(&str, Where)] = &[
     ("peak_alloc", Where::Tests),
     ("proptest", Where::Tests),
 ];
+
+/// The edges at which a format is read or written.
+const FORMATS: &[&str] =
+    &["api", "memory", "cli", "adapters::azure", "adapters::issuer", "emulator"];
 
 /// Whoever talks to ARM.
 const AZURE: &[&str] = &["adapters::azure"];

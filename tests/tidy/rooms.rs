@@ -25,6 +25,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("adapters", &[]),
     ("adapters::azure", CLOUD_SIDE),
+    // What it tells is believed, or not, by the API.
+    ("adapters::issuer", &[]),
     ("adapters::kubernetes", CLOUD_SIDE),
     ("adapters::gates", CLOUD_SIDE),
     ("adapters::hooks", CLOUD_SIDE),

@@ -39,7 +39,7 @@ use tower_service::Service;
 
 use auth::{Door, Principal};
 use call::{Answer, Call, Content};
-pub use listen::{Certificate, ListenError, Listening};
+pub use listen::{Certificate, ListenError, Listening, Pair, Seal};
 use problem::Problem;
 use rate::Rate;
 use route::{Op, Route, routes};
@@ -128,6 +128,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
             Ok(response) => response,
             Err(problem) => problem.response(),
         };
+        self.house.view.answered(response.status().as_u16());
         let headers = response.headers_mut();
         headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
         if !headers.contains_key(CACHE_CONTROL) {
@@ -282,7 +283,7 @@ async fn look<S: Store + Desk + Send + Sync + 'static, V: View>(
         Op::Audit => looks::audit(house, call).await,
         Op::PoolEvents | Op::Events => stream::events(house, call),
         Op::OpenApi => Ok(Answer::tagged_bytes(house.described.clone())),
-        Op::Health => Ok(looks::health()),
+        Op::Health => Ok(looks::health(house)),
         Op::Ready => Ok(looks::ready(house)),
         Op::Metrics => Ok(Answer::text(house.view.metrics())),
         Op::Apply | Op::Remove | Op::Mark(_) | Op::WriteOff | Op::Verb(_) => Err(broken()),

@@ -130,6 +130,12 @@ pub trait View: Send + Sync + 'static {
 
     fn readiness(&self) -> Readiness;
 
+    /// What somebody should see to. Anybody may read it: it names no file, no address and no pool.
+    fn troubles(&self) -> Vec<String>;
+
+    /// A request was answered with this status: for whoever counts.
+    fn answered(&self, status: u16);
+
     /// In the text format of Prometheus.
     fn metrics(&self) -> String;
 

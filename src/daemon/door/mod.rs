@@ -4,7 +4,10 @@
 //! store already; here the loop only hears that it is.
 //! Begin with [`Front`]; [`listen`] opens the door.
 
+mod files;
+mod oidc;
 mod open;
+mod seal;
 mod tokens;
 
 use std::path::PathBuf;
@@ -21,7 +24,7 @@ use super::run::{Doors, Ticks};
 use crate::api::http::{Origin, Pool, Readiness, Scene, Trouble, View};
 use crate::memory::Store;
 use crate::model::ids::PoolName;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 /// The loop shows a pool only between its turns; the records are read instead when that takes longer.
 const SHOWN_WITHIN: Duration = Duration::from_millis(500);
@@ -103,6 +106,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
         Readiness { ready: house.ready, say: waits_for(&house).into() }
     }
 
+    fn troubles(&self) -> Vec<String> {
+        troubles(&self.0.board.house(), self.now())
+    }
+
+    fn answered(&self, status: u16) {
+        self.0.counters().answered(status);
+    }
+
     fn metrics(&self) -> String {
         self.0.metrics()
     }
@@ -121,5 +132,50 @@ fn waits_for(house: &HouseSeen) -> String {
             format!("another process leads, {by}, until {until} at least")
         }
         Lead::Ours(_) => "reading what is remembered".to_owned(),
+    }
+}
+
+/// A certificate that is over so soon is told of.
+// Two weeks: whoever renews by himself does so a month before, and people need days.
+const SOON: Span = Span::days(14);
+
+fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
+    let mut troubles = Vec::new();
+    let certificate = house.certificate.as_ref();
+    match certificate.and_then(|certificate| certificate.ends) {
+        Some(ends) if ends <= now => troubles.push(format!("the certificate ended at {ends}")),
+        Some(ends) if ends.since(now) < SOON => {
+            troubles.push(format!("the certificate ends at {ends}"));
+        }
+        _ => {}
+    }
+    if certificate.is_some_and(|certificate| certificate.refused) {
+        troubles.push("the new certificate cannot be used; the log says why".to_owned());
+    }
+    if house.keys_fail {
+        troubles.push("the keys of the identity provider cannot be had".to_owned());
+    }
+    troubles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::board::CertificateSeen;
+
+    #[test]
+    fn a_certificate_is_told_of_two_weeks_before_its_end() {
+        let now = Time::from_millis(1_800_000_000_000);
+        let told = |left: Span, refused: bool| {
+            let certificate = Some(CertificateSeen { ends: Some(now.plus(left)), refused });
+            troubles(&HouseSeen { certificate, ..HouseSeen::default() }, now)
+        };
+        assert_eq!(told(Span::days(14), false), Vec::<String>::new());
+        let soon = told(Span::from_millis(Span::days(14).millis() - 1), false);
+        assert!(soon.len() == 1 && soon[0].contains("ends at"), "{soon:?}");
+        let over = told(Span::from_millis(0), true);
+        assert!(over.len() == 2 && over[0].contains("ended at"), "{over:?}");
+        let away = troubles(&HouseSeen { keys_fail: true, ..HouseSeen::default() }, now);
+        assert!(away.len() == 1 && away[0].contains("identity provider"), "{away:?}");
     }
 }

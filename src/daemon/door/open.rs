@@ -2,12 +2,16 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::Front;
-use super::tokens::{self, Watched};
-use crate::api::http::auth::{Door, TokensError};
-use crate::api::http::{Api, Certificate, ListenError, Listening};
+use super::files::Watch;
+use super::seal::Sealed;
+use super::tokens::{self, Known};
+use super::{Front, oidc};
+use crate::adapters::issuer::BadIssuer;
+use crate::api::http::auth::{Door, Oidc, Tokens, TokensError};
+use crate::api::http::{Api, ListenError, Listening};
 use crate::daemon::run::{Daemon, Ticks};
 use crate::daemon::settings::ApiAt;
 use crate::memory::{Desk, Store};
@@ -22,6 +26,12 @@ pub enum NoDoor {
     Unread { path: PathBuf, source: io::Error },
     #[error("the tokens file {path}: {source}")]
     Tokens { path: PathBuf, source: TokensError },
+    #[error("oidc.issuer is set, and oidc.{0} is not: nobody could come in")]
+    HalfOidc(&'static str),
+    #[error("oidc.{0} is set, and oidc.issuer is not")]
+    LoneOidc(&'static str),
+    #[error(transparent)]
+    Issuer(#[from] BadIssuer),
 }
 
 /// Takes the port now; requests are answered once the daemon runs and has looked at pool files and documents. `None`:
@@ -32,22 +42,18 @@ where
     C: Ticks,
 {
     let every = daemon.settings().reload;
-    let ApiAt { listen, certificate, key, tokens } = daemon.settings().api.clone();
+    let ApiAt { listen, certificate, key, tokens, oidc } = daemon.settings().api.clone();
     let Some(address) = listen else { return Ok(None) };
-    let certificate = sealed(certificate.as_deref(), key.as_deref())?;
-    let (door, watched) = match tokens {
-        Some(path) => {
-            let (tokens, text) = tokens::first(&path).await?;
-            let clock = daemon.doors().clock;
-            let watched = Watched { path, text: Ok(text), every, clock, again: daemon.again() };
-            (Door::Guarded { tokens, oidc: None }, Some(watched))
-        }
-        None => (Door::Open, None),
-    };
+    let (board, clock) = (daemon.doors().board, daemon.doors().clock);
+    let sealed = Sealed::first(certificate, key, Arc::clone(&board), clock.now()).await?;
+    let oidc = oidc::open(oidc, daemon.trusted(), board)?;
+    let (door, tokens) = guarded_by(tokens, oidc.as_ref()).await?;
+    let seal = sealed.as_ref().map(|sealed| sealed.seal.clone());
+    let watch = Watch { tokens, sealed, every, clock, again: daemon.again() };
     let doors = daemon.doors();
     let guarded = !door.is_open();
     let api = Api::new(doors.store.clone(), Front::new(doors.clone()), door);
-    let listening = Listening::at(address, certificate, api.clone()).await?;
+    let listening = Listening::at(address, seal, api.clone()).await?;
     let address = listening.address();
     tracing::info!(%address, guarded, "the API listens");
     daemon.add_server("the API", |stopping| {
@@ -56,25 +62,32 @@ where
                 () = doors.looked() => {}
                 () = stopping.stopped() => return,
             }
-            let watching = async {
-                match watched {
-                    Some(watched) => watched.keep(&api).await,
-                    None => std::future::pending().await,
-                }
-            };
+            if let Some(oidc) = oidc {
+                // Nobody waits for it; whoever comes first finds the keys there.
+                drop(oidc.renew(doors.clock.now()));
+            }
             tokio::select! {
                 () = listening.serve(stopping.stopped()) => {}
-                () = watching => {}
+                () = watch.keep(&api) => {}
             }
         })
     });
     Ok(Some(address))
 }
 
-fn sealed(chain: Option<&Path>, key: Option<&Path>) -> Result<Option<Certificate>, NoDoor> {
-    match (chain, key) {
-        (Some(chain), Some(key)) => Ok(Some(Certificate::read(chain, key)?)),
-        (None, None) => Ok(None),
-        _ => Err(NoDoor::HalfSealed),
+/// Who is let in, and the file that says so.
+async fn guarded_by(
+    tokens: Option<PathBuf>,
+    oidc: Option<&Arc<Oidc>>,
+) -> Result<(Door, Option<Known>), NoDoor> {
+    let oidc = oidc.map(Arc::clone);
+    match (tokens, &oidc) {
+        (Some(path), _) => {
+            let (tokens, text) = tokens::first(&path).await?;
+            let known = Known { path, text: Ok(text), was_empty: false, oidc: oidc.clone() };
+            Ok((Door::Guarded { tokens, oidc }, Some(known)))
+        }
+        (None, Some(_)) => Ok((Door::Guarded { tokens: Tokens::default(), oidc }, None)),
+        (None, None) => Ok((Door::Open, None)),
     }
 }

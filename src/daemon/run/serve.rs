@@ -164,6 +164,8 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Daemon<S, C> {
     settings: Settings,
+    /// Certificates (PEM) that are trusted beside those of the system.
+    trusted: Option<Vec<u8>>,
     holder: String,
     manager: Arc<Manager>,
     stop: Stop,
@@ -181,6 +183,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
     /// Opens the cloud. Nothing is looked at or changed before [`Daemon::run`].
     pub async fn open(plan: Plan<S, C>) -> Result<Self, ServeError> {
         let Plan { settings, access, store, clock, manager, holder, decide } = plan;
+        let trusted = access.net.ca.clone();
         let live = Live::open(access, Arc::clone(&store), decide, clock.clone()).await?;
         let (bell, rung) = Bell::new();
         let (board, counters) = (Arc::new(Board::default()), Arc::new(Counters::default()));
@@ -193,6 +196,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         let (manager, servers) = (Arc::new(manager), JoinSet::new());
         let daemon = Self {
             settings,
+            trusted,
             holder,
             manager,
             stop,
@@ -209,6 +213,10 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
 
     pub(in crate::daemon) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    pub(in crate::daemon) fn trusted(&self) -> Option<&[u8]> {
+        self.trusted.as_deref()
     }
 
     pub(in crate::daemon) fn again(&self) -> Arc<Notify> {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::adapters::issuer;
 use crate::model::time::Span;
 
 /// What a value may be.
@@ -15,6 +16,8 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// An address and a port, or [`OFF`].
     Listen,
+    /// The name of an identity provider, which is where it is.
+    Issuer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,13 +82,27 @@ keys! {
     STOP = "stop.within", "POOLKEEPER_STOP_WITHIN", "8s", between(Span::seconds(1), Span::seconds(9)),
         "When told to stop, turns that run may end within this time; what is cut off then is settled at the next start.";
     LISTEN = "api.listen", "POOLKEEPER_API_LISTEN", "127.0.0.1:7770", Kind::Listen,
-        "Where the API listens; `off` serves none. An address that others reach needs a certificate and tokens.";
+        "Where the API listens; `off` serves none. An address that others reach needs a certificate, and tokens or an identity provider.";
     CERTIFICATE = "api.certificate", "POOLKEEPER_API_CERTIFICATE", "", Kind::Path,
-        "The certificate the API shows, and those it was issued by, in PEM. It is read at the start.";
+        "The certificate the API shows, and those it was issued by, in PEM. It is read again when it changes.";
     KEY = "api.key", "POOLKEEPER_API_KEY", "", Kind::Path,
         "The private key of that certificate, in PEM.";
     TOKENS = "api.tokens", "POOLKEEPER_API_TOKENS", "", Kind::Path,
-        "Who may come in: a line of `poolkeeper token` each. It is read again when it changes. Without it whoever reaches the loopback may do all.";
+        "Who may come in: a line of `poolkeeper token` each. It is read again when it changes. Without it and without oidc.issuer whoever reaches the loopback may do all.";
+    ISSUER = "oidc.issuer", "POOLKEEPER_OIDC_ISSUER", "", Kind::Issuer,
+        "An identity provider (OpenID Connect) whose tokens are taken too, exactly as they name it. Its keys are had over HTTPS, from there; azure.caFile holds for it too.";
+    OIDC_AUDIENCE = "oidc.audience", "POOLKEEPER_OIDC_AUDIENCE", "", Kind::Text,
+        "For whom such a token must be made out. It is needed with an issuer.";
+    NAME_CLAIM = "oidc.nameClaim", "POOLKEEPER_OIDC_NAME_CLAIM", "sub", Kind::Text,
+        "The claim that says who it is; the audit shows it behind `oidc:`.";
+    ROLE_CLAIM = "oidc.roleClaim", "POOLKEEPER_OIDC_ROLE_CLAIM", "groups", Kind::Text,
+        "The claim that lists groups or roles. One that lies deeper is named by the way to it, as in realm_access.roles.";
+    VIEWERS = "oidc.viewers", "POOLKEEPER_OIDC_VIEWERS", "", Kind::Text,
+        "What must stand in that claim of who may look; several with commas between them. Whoever has no role is let in nowhere.";
+    OPERATORS = "oidc.operators", "POOLKEEPER_OIDC_OPERATORS", "", Kind::Text,
+        "The same, of who may ask for verbs and holds too.";
+    ADMINS = "oidc.admins", "POOLKEEPER_OIDC_ADMINS", "", Kind::Text,
+        "The same, of who may say which pools there are too.";
     LEVEL = "log.level", "POOLKEEPER_LOG", "info", Kind::Word(&["error", "warn", "info", "debug", "trace"]),
         "How much is logged.";
     FORMAT = "log.format", "POOLKEEPER_LOG_FORMAT", "auto", Kind::Word(&["auto", "text", "json"]),
@@ -140,6 +157,11 @@ impl Key {
             Kind::Listen => {
                 wrong("must be an address and a port such as 127.0.0.1:7770, or off".to_owned())
             }
+            Kind::Issuer if issuer::about(text).is_some() => Ok(()),
+            Kind::Issuer => {
+                let say = "must begin with https:// (http:// on the loopback alone), and have no user, query or fragment";
+                wrong(say.to_owned())
+            }
             Kind::Word(words) if words.contains(&text) => Ok(()),
             Kind::Word(words) => {
                 Err(Wrong { say: "there is no such value".to_owned(), allowed: words })
@@ -183,6 +205,9 @@ mod tests {
             (LEASE, "1s"),
             (LISTEN, "localhost"),
             (LISTEN, "7770"),
+            (ISSUER, "login.example"),
+            (ISSUER, "http://login.example"),
+            (ISSUER, "https://login.example/?x"),
         ] {
             assert!(key.check(bad).is_err(), "{} {bad}", key.name);
         }

@@ -15,6 +15,7 @@ pub use read::{Fault, From};
 
 use super::access::Choice;
 use crate::adapters::azure::auth::Way;
+use crate::api::http::auth::Role;
 use crate::model::time::Span;
 use crate::telemetry::log::{Detail, Format, Log};
 use keys::Key;
@@ -61,6 +62,18 @@ pub struct ApiAt {
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
+    pub oidc: OidcAt,
+}
+
+/// Which identity provider is believed, as far as it is said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OidcAt {
+    pub issuer: Option<String>,
+    pub audience: Option<String>,
+    pub name_claim: String,
+    pub role_claim: String,
+    /// Which value of that claim means which role.
+    pub roles: Vec<(Box<str>, Role)>,
 }
 
 /// The same, to be used.
@@ -130,6 +143,27 @@ impl Effective {
             certificate: path(&keys::CERTIFICATE),
             key: path(&keys::KEY),
             tokens: path(&keys::TOKENS),
+            oidc: self.oidc(),
+        }
+    }
+
+    fn oidc(&self) -> OidcAt {
+        let each = [
+            (keys::VIEWERS, Role::Viewer),
+            (keys::OPERATORS, Role::Operator),
+            (keys::ADMINS, Role::Admin),
+        ];
+        let roles = each.iter().flat_map(|(key, role)| {
+            let text = self.text(key).unwrap_or_default();
+            let names: Vec<Box<str>> = text.split(',').map(|name| name.trim().into()).collect();
+            names.into_iter().filter(|name| !name.is_empty()).map(|name| (name, *role))
+        });
+        OidcAt {
+            issuer: self.text(&keys::ISSUER),
+            audience: self.text(&keys::OIDC_AUDIENCE),
+            name_claim: self.text(&keys::NAME_CLAIM).unwrap_or_default(),
+            role_claim: self.text(&keys::ROLE_CLAIM).unwrap_or_default(),
+            roles: roles.collect(),
         }
     }
 

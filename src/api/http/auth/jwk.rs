@@ -71,6 +71,11 @@ pub fn read(text: &str) -> Option<Vec<Key>> {
     Some(set.keys.iter().take(MOST).filter_map(key).collect())
 }
 
+/// How many keys of this text could verify a token.
+pub fn usable(text: &str) -> usize {
+    read(text).map_or(0, |keys| keys.len())
+}
+
 fn key(written: &Written<'_>) -> Option<Key> {
     if written.r#use.is_some_and(|meant| meant != "sig") {
         return None;

@@ -9,11 +9,14 @@ mod jwt;
 pub mod oidc;
 pub mod tokens;
 
+use std::sync::Arc;
+
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 
 use super::problem::Problem;
 use crate::model::time::Time;
+pub use jwk::usable as usable_keys;
 pub use oidc::{KeySource, KeysFailed, Oidc, OidcSettings};
 pub use tokens::{Tokens, TokensError};
 
@@ -58,7 +61,7 @@ pub enum Door {
     Open,
     Guarded {
         tokens: Tokens,
-        oidc: Option<Box<Oidc>>,
+        oidc: Option<Arc<Oidc>>,
     },
 }
 

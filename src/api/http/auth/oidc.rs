@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -18,13 +18,13 @@ use crate::model::time::{Span, Time};
 /// How far the clocks of issuer and house may differ.
 // A minute: what providers recommend; NTP keeps far below it.
 const SKEW: Span = Span::minutes(1);
-/// Keys are fetched again after this, so that a withdrawn one ends.
+/// Keys are fetched again after this, so that a withdrawn one ends. Those that are known serve meanwhile.
 const KEYS_FRESH: Span = Span::hours(1);
 /// Keys older than this are believed no more, even where no newer can be had.
 const KEYS_LAST: Span = Span::hours(24);
 /// A token with an unknown key, or a source that fails, makes us fetch again no sooner than this: nobody outside may
 /// make us ask the provider for each of his requests.
-const FETCH_AGAIN: Span = Span::seconds(30);
+const FETCH_AGAIN: Span = Span::minutes(1);
 /// How a name looks in the audit at most.
 const LONGEST_NAME: usize = 128;
 
@@ -57,7 +57,7 @@ pub struct Oidc {
     settings: OidcSettings,
     source: Arc<dyn KeySource>,
     cache: Mutex<Cache>,
-    /// One fetch at a time; the others wait for it.
+    /// One fetch at a time; those who need it wait for it.
     fetching: tokio::sync::Mutex<()>,
 }
 
@@ -66,6 +66,12 @@ struct Cache {
     keys: Arc<[Key]>,
     fetched: Option<Time>,
     tried: Option<Time>,
+}
+
+impl Cache {
+    fn is_within(&self, span: Span, now: Time) -> bool {
+        self.fetched.is_some_and(|at| now.since(at) < span)
+    }
 }
 
 impl fmt::Debug for Oidc {
@@ -80,7 +86,11 @@ impl Oidc {
         Self { settings, source, cache, fetching }
     }
 
-    pub(super) async fn admit(&self, token: &str, now: Time) -> Result<Principal, Problem> {
+    pub(super) async fn admit(
+        self: &Arc<Self>,
+        token: &str,
+        now: Time,
+    ) -> Result<Principal, Problem> {
         let refused = Problem::unauthenticated;
         let Some(taken) = jwt::take(token) else {
             return Err(refused("the token is not one that is signed with RS256 or ES256"));
@@ -106,7 +116,7 @@ impl Oidc {
         Ok(Principal { name, role })
     }
 
-    async fn is_signed(&self, taken: &Taken<'_>, now: Time) -> Result<bool, Problem> {
+    async fn is_signed(self: &Arc<Self>, taken: &Taken<'_>, now: Time) -> Result<bool, Problem> {
         let verifies = |keys: &[Key]| {
             let mut meant = keys.iter().filter(|key| {
                 let is_named = taken.key_id.is_none() || key.id.is_none() || key.id == taken.key_id;
@@ -114,49 +124,60 @@ impl Oidc {
             });
             meant.any(|key| key.verifies(taken.algorithm, taken.message, &taken.signature))
         };
-        let known = |cache: &Cache| {
-            let named = |key: &Key| taken.key_id.is_none() || key.id == taken.key_id;
-            cache.keys.iter().any(named)
+        let cache = self.cached();
+        let is_known = match &taken.key_id {
+            Some(_) => cache.keys.iter().any(|key| key.id == taken.key_id),
+            None => verifies(&cache.keys),
         };
-        let cache = self.cached();
-        let is_fresh = cache.fetched.is_some_and(|at| now.since(at) < KEYS_FRESH);
-        if is_fresh && known(&cache) {
-            return Ok(verifies(&cache.keys));
-        }
-        self.renew(now).await;
-        let cache = self.cached();
-        match cache.fetched {
-            Some(at) if now.since(at) < KEYS_LAST => Ok(verifies(&cache.keys)),
-            _ => {
-                let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
-                let say = "the keys of the identity provider cannot be had now";
-                Err(Problem::new(status, "noKeys", say).later(FETCH_AGAIN.millis() / 1_000))
+        if !is_known || !cache.is_within(KEYS_FRESH, now) {
+            let renewing = self.renew(now);
+            // A provider that is slow or away keeps nobody waiting whose key is known.
+            if !is_known || !cache.is_within(KEYS_LAST, now) {
+                renewing.await;
             }
         }
+        let cache = self.cached();
+        if cache.is_within(KEYS_LAST, now) {
+            return Ok(verifies(&cache.keys));
+        }
+        let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
+        let say = "the keys of the identity provider cannot be had now";
+        Err(Problem::new(status, "noKeys", say).later(FETCH_AGAIN.millis() / 1_000))
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        // Each write is whole: a panic elsewhere leaves nothing half done.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn cached(&self) -> Cache {
-        // Each write is whole: a panic elsewhere leaves nothing half done.
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.cache().clone()
     }
 
-    /// Fetch the keys, unless that was tried just now. A failure leaves those that were there.
-    async fn renew(&self, now: Time) {
-        let _one_at_a_time = self.fetching.lock().await;
-        if self.cached().tried.is_some_and(|at| now.since(at) < FETCH_AGAIN) {
-            return;
-        }
-        let fetched = self.source.fetch().await;
-        let keys = fetched.ok().and_then(|text| jwk::read(&text));
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.tried = Some(now);
-        if let Some(keys) = keys.filter(|keys| !keys.is_empty()) {
-            (cache.keys, cache.fetched) = (keys.into(), Some(now));
+    /// Fetches the keys, unless that was tried just now. A failure leaves those that were there. It is begun at once and
+    /// goes on although nobody waits: whoever asks and goes away must not make us begin anew.
+    pub fn renew(self: &Arc<Self>, now: Time) -> impl Future<Output = ()> + Send + use<> {
+        let this = Arc::clone(self);
+        let renewing = tokio::spawn(async move {
+            let _one_at_a_time = this.fetching.lock().await;
+            if this.cached().tried.is_some_and(|at| now.since(at) < FETCH_AGAIN) {
+                return;
+            }
+            this.cache().tried = Some(now);
+            let keys = this.source.fetch().await.ok().and_then(|text| jwk::read(&text));
+            if let Some(keys) = keys.filter(|keys| !keys.is_empty()) {
+                let mut cache = this.cache();
+                (cache.keys, cache.fetched) = (keys.into(), Some(now));
+            }
+        });
+        async move {
+            // A fetch that panics has fetched nothing.
+            let _done = renewing.await.is_ok();
         }
     }
 
     fn name(&self, claims: &Claims) -> Option<Box<str>> {
-        let name = claims.others.get(&*self.settings.name_claim)?.as_str()?;
+        let name = claim(claims, &self.settings.name_claim)?.as_str()?;
         let name: String = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
         // No name of a provider can be taken for one of the file, which knows no colon.
         (!name.trim().is_empty()).then(|| format!("oidc:{}", name.trim()).into())
@@ -164,11 +185,20 @@ impl Oidc {
 
     fn role(&self, claims: &Claims) -> Option<Role> {
         let of = |value: &Value| self.settings.roles.get(value.as_str()?).copied();
-        match claims.others.get(&*self.settings.role_claim)? {
+        match claim(claims, &self.settings.role_claim)? {
             Value::Array(many) => many.iter().filter_map(of).max(),
             one => of(one),
         }
     }
+}
+
+/// By its name; where none is called so, by the way to it, as in `realm_access.roles`.
+fn claim<'a>(claims: &'a Claims, name: &str) -> Option<&'a Value> {
+    let way = || {
+        let (first, rest) = name.split_once('.')?;
+        rest.split('.').try_fold(claims.others.get(first)?, |inner, part| inner.get(part))
+    };
+    claims.others.get(name).or_else(way)
 }
 
 fn in_time(claims: &Claims, now: Time) -> Result<(), Problem> {

@@ -3,13 +3,15 @@
 //! An address that others reach is listened on with TLS and a guarded door, or not at all. A client that dawdles over its
 //! head, its handshake or our answer is let go; a place is taken before a connection is.
 
+mod ends;
 mod patient;
+mod seal;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,9 +21,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -32,6 +31,7 @@ use super::auth::Door;
 use super::view::View;
 use crate::memory::{Desk, Store};
 use patient::Patient;
+pub use seal::{Certificate, Pair, Seal};
 
 /// Connections at a time, and of one address.
 const CONNECTIONS: usize = 1_024;
@@ -65,50 +65,14 @@ pub enum ListenError {
     Read { path: PathBuf, source: rustls::pki_types::pem::Error },
     #[error("the certificate and its key do not fit: {0}")]
     Certificate(#[from] rustls::Error),
-}
-
-/// What is shown to those who come with TLS.
-#[derive(Clone)]
-pub struct Certificate(Arc<ServerConfig>);
-
-impl std::fmt::Debug for Certificate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Certificate").finish_non_exhaustive()
-    }
-}
-
-impl Certificate {
-    /// From files in PEM: the chain, and its key.
-    pub fn read(chain: &Path, key: &Path) -> Result<Self, ListenError> {
-        let unread = |path: &Path| {
-            let path = path.to_owned();
-            move |source| ListenError::Read { path, source }
-        };
-        let certificates = CertificateDer::pem_file_iter(chain)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(unread(chain))?;
-        let key = PrivateKeyDer::from_pem_file(key).map_err(unread(key))?;
-        Ok(Self::of(certificates, key)?)
-    }
-
-    pub fn of(
-        chain: Vec<CertificateDer<'static>>,
-        key: PrivateKeyDer<'static>,
-    ) -> Result<Self, rustls::Error> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self(Arc::new(config)))
-    }
+    #[error("reading {0} ended by a fault of ours")]
+    Fault(PathBuf),
 }
 
 /// A port that is taken, and not served yet.
 pub struct Listening<S, V> {
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    seal: Option<Seal>,
     address: SocketAddr,
     api: Api<S, V>,
 }
@@ -126,15 +90,14 @@ where
 {
     pub async fn at(
         address: SocketAddr,
-        certificate: Option<Certificate>,
+        seal: Option<Seal>,
         api: Api<S, V>,
     ) -> Result<Self, ListenError> {
-        may_stand(address, certificate.is_some(), &api.door())?;
+        may_stand(address, seal.is_some(), &api.door())?;
         let failed = |source| ListenError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let tls = certificate.map(|certificate| TlsAcceptor::from(certificate.0));
-        Ok(Self { listener, tls, address, api })
+        Ok(Self { listener, seal, address, api })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -162,7 +125,7 @@ where
                 continue;
             };
             let Some(guest) = crowd.enter(peer.ip()) else { continue };
-            let (api, tls) = (self.api.clone(), self.tls.clone());
+            let (api, tls) = (self.api.clone(), self.seal.as_ref().map(Seal::acceptor));
             let stopping = stopping.subscribe();
             tokio::spawn(async move {
                 welcome(api, tls, stream, peer.ip(), stopping).await;

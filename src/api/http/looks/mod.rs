@@ -199,9 +199,14 @@ fn of_estimate(estimate: &Estimate) -> EstimateShown {
     }
 }
 
-pub fn health() -> Answer {
-    let version = env!("CARGO_PKG_VERSION");
-    let health = Health { api_version: API_VERSION, kind: "Health", status: "ok", version };
+pub fn health<S, V: View>(house: &House<S, V>) -> Answer {
+    let health = Health {
+        api_version: API_VERSION,
+        kind: "Health",
+        status: "ok",
+        version: env!("CARGO_PKG_VERSION"),
+        troubles: house.view.troubles(),
+    };
     Answer::json(StatusCode::OK, &health)
 }
 

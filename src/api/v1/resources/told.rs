@@ -72,6 +72,8 @@ answers! {
         pub kind: &'static str,
         pub status: &'static str,
         pub version: &'static str,
+        /// What somebody should see to before it keeps people out, such as a certificate that is soon over.
+        pub troubles: Vec<String>,
     }
 
     /// Whether the process does its work.

@@ -1,0 +1,214 @@
+//! An identity provider (OpenID Connect): where it publishes its keys, and the keys, as they are now.
+//!
+//! Never here: what a token says, which key is believed, how long (all are the API's), a secret (nothing is proved to the
+//! provider: what it publishes is for everybody), a repetition, a redirect, a document without an end.
+//! Begin with [`Issuer::keys`].
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use reqwest::Response;
+use serde::Deserialize;
+use url::{Host, Url};
+
+/// Where a provider tells about itself, behind its own name.
+const ABOUT: &str = ".well-known/openid-configuration";
+const CONNECT: Duration = Duration::from_secs(5);
+/// Both documents together take no longer: somebody waits at the door meanwhile.
+const WITHIN: Duration = Duration::from_secs(10);
+/// No document is longer.
+// 1 MiB: the largest ones of providers are some tens of kilobytes.
+const LARGEST: usize = 1 << 20;
+/// What a message repeats of what a provider says.
+const LONGEST: usize = 200;
+
+#[derive(Debug, thiserror::Error)]
+pub enum BadIssuer {
+    #[error(
+        "{0} is no issuer: it begins with https:// (http:// on the loopback alone) and has no user, query or fragment"
+    )]
+    Name(Box<str>),
+    #[error("the certificates to trust are not PEM")]
+    Ca(#[source] reqwest::Error),
+    #[error("the HTTP client cannot be set up")]
+    Client(#[source] reqwest::Error),
+}
+
+/// Why there are no keys.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoKeys {
+    #[error("{at} does not answer: {say}")]
+    Unreached { at: Box<str>, say: Box<str> },
+    #[error("{0} did not answer in time")]
+    Late(Box<str>),
+    #[error("{at} answered {status}")]
+    Refused { at: Box<str>, status: u16 },
+    #[error("{0} answered with more than {LARGEST} bytes")]
+    TooLarge(Box<str>),
+    #[error("{0} is no description of an identity provider")]
+    NoDescription(Box<str>),
+    #[error("{at} speaks for another issuer, {told}")]
+    OtherIssuer { at: Box<str>, told: Box<str> },
+    #[error("the keys are said to be at {0}, which is not asked: it must begin with https://")]
+    KeysElsewhere(Box<str>),
+    #[error("{0} is not text")]
+    NotText(Box<str>),
+}
+
+/// What of a provider's description is needed.
+#[derive(Deserialize)]
+struct About {
+    issuer: Box<str>,
+    jwks_uri: Box<str>,
+}
+
+/// A provider that may be asked.
+#[derive(Debug)]
+pub struct Issuer {
+    name: Box<str>,
+    about: Url,
+    http: reqwest::Client,
+    /// On the loopback keys may come without TLS.
+    plain: bool,
+}
+
+impl Issuer {
+    /// `name` exactly as tokens say it; `ca`: certificates in PEM to trust beside those of the system.
+    pub fn new(name: &str, ca: Option<&[u8]>) -> Result<Self, BadIssuer> {
+        let about = about(name).ok_or_else(|| BadIssuer::Name(plain(name)))?;
+        let plain = about.scheme() == "http";
+        // The second time it says that one is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(CONNECT)
+            .timeout(WITHIN)
+            .user_agent(concat!("poolkeeper/", env!("CARGO_PKG_VERSION")));
+        if let Some(ca) = ca {
+            let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(BadIssuer::Ca)?;
+            builder = builder.tls_certs_merge(ca);
+        }
+        if is_local(&about) {
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(BadIssuer::Client)?;
+        Ok(Self { name: name.into(), about, http, plain })
+    }
+
+    /// The JSON of the key set, as it is now.
+    pub async fn keys(&self) -> Result<String, NoKeys> {
+        let asked = tokio::time::timeout(WITHIN, self.ask());
+        asked.await.unwrap_or_else(|_| Err(NoKeys::Late(place(&self.about))))
+    }
+
+    async fn ask(&self) -> Result<String, NoKeys> {
+        let at = || place(&self.about);
+        let text = self.get(&self.about).await?;
+        let about: About = serde_json::from_str(&text).map_err(|_| NoKeys::NoDescription(at()))?;
+        if about.issuer != self.name {
+            // Whoever may write there could else lend us the keys of somebody else.
+            return Err(NoKeys::OtherIssuer { at: at(), told: plain(&about.issuer) });
+        }
+        let keys = Url::parse(&about.jwks_uri).ok().filter(|keys| {
+            keys.scheme() == "https" || self.plain && keys.scheme() == "http" && is_local(keys)
+        });
+        let keys = keys.ok_or_else(|| NoKeys::KeysElsewhere(plain(&about.jwks_uri)))?;
+        self.get(&keys).await
+    }
+
+    async fn get(&self, url: &Url) -> Result<String, NoKeys> {
+        let lost = |error: &reqwest::Error| match error.is_timeout() {
+            true => NoKeys::Late(place(url)),
+            false => NoKeys::Unreached { at: place(url), say: innermost(error) },
+        };
+        let asked = self.http.get(url.clone()).header("accept", "application/json");
+        let mut answer: Response = asked.send().await.map_err(|error| lost(&error))?;
+        if !answer.status().is_success() {
+            return Err(NoKeys::Refused { at: place(url), status: answer.status().as_u16() });
+        }
+        let mut body = Vec::new();
+        while let Some(part) = answer.chunk().await.map_err(|error| lost(&error))? {
+            if body.len() + part.len() > LARGEST {
+                return Err(NoKeys::TooLarge(place(url)));
+            }
+            body.extend_from_slice(&part);
+        }
+        String::from_utf8(body).map_err(|_| NoKeys::NotText(place(url)))
+    }
+}
+
+/// Where an issuer of this name is described; `None`: it is no name of one.
+pub fn about(name: &str) -> Option<Url> {
+    let url = Url::parse(name).ok()?;
+    let sealed = url.scheme() == "https" || url.scheme() == "http" && is_local(&url);
+    let bare = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    let about = format!("{}/{ABOUT}", name.trim_end_matches('/'));
+    Url::parse(&about).ok().filter(|_| sealed && bare && name.trim() == name)
+}
+
+fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
+        None => false,
+    }
+}
+
+/// An address for a message: what stands behind the `?` is for nobody to read.
+fn place(url: &Url) -> Box<str> {
+    plain(&format!("{}{}", url.origin().ascii_serialization(), url.path()))
+}
+
+/// The innermost reason says most; those around it repeat the address.
+fn innermost(error: &reqwest::Error) -> Box<str> {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    plain(&inner.to_string())
+}
+
+/// Short, and without what moves a terminal.
+fn plain(text: &str) -> Box<str> {
+    text.chars().take(LONGEST).flat_map(char::escape_debug).collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_issuer_is_sealed_or_on_this_machine() {
+        for (name, at) in [
+            ("https://login.example", "https://login.example/.well-known/openid-configuration"),
+            (
+                "https://a.example/t/v2.0",
+                "https://a.example/t/v2.0/.well-known/openid-configuration",
+            ),
+            ("https://a.example/t/", "https://a.example/t/.well-known/openid-configuration"),
+            ("http://127.0.0.1:9", "http://127.0.0.1:9/.well-known/openid-configuration"),
+            ("http://[::1]:9", "http://[::1]:9/.well-known/openid-configuration"),
+        ] {
+            assert_eq!(about(name).as_ref().map(Url::as_str), Some(at), "{name}");
+        }
+        for name in [
+            "",
+            "login.example",
+            "http://login.example",
+            "http://localhost.example",
+            "https://ann:pw@login.example",
+            "https://login.example?x=1",
+            "https://login.example#x",
+            " https://login.example",
+            "ftp://login.example",
+            "file:///etc/passwd",
+        ] {
+            assert!(matches!(Issuer::new(name, None), Err(BadIssuer::Name(_))), "{name}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The identity provider that settings name: asked for its keys by whoever checks tokens. That it is away is told once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::open::NoDoor;
+use crate::adapters::issuer::{Issuer, NoKeys};
+use crate::api::http::auth::oidc::Fetching;
+use crate::api::http::auth::{KeySource, KeysFailed, Oidc, OidcSettings, Role, usable_keys};
+use crate::daemon::board::Board;
+use crate::daemon::settings::OidcAt;
+
+/// `None`: settings name none.
+pub(super) fn open(
+    at: OidcAt,
+    trusted: Option<&[u8]>,
+    board: Arc<Board>,
+) -> Result<Option<Arc<Oidc>>, NoDoor> {
+    let OidcAt { issuer, audience, name_claim, role_claim, roles } = at;
+    let Some(issuer) = issuer else {
+        let lone =
+            [("audience", audience.is_some()), ("viewers, operators or admins", !roles.is_empty())];
+        return match lone.iter().find(|(_, is_set)| *is_set) {
+            Some((name, _)) => Err(NoDoor::LoneOidc(name)),
+            None => Ok(None),
+        };
+    };
+    let audience = audience.ok_or(NoDoor::HalfOidc("audience"))?;
+    if roles.is_empty() {
+        return Err(NoDoor::HalfOidc("viewers, operators or admins"));
+    }
+    let source = Provider::new(Issuer::new(&issuer, trusted)?, board);
+    let mut meant: BTreeMap<Box<str>, Role> = BTreeMap::new();
+    for (name, role) in roles {
+        let known = meant.entry(name).or_insert(role);
+        *known = role.max(*known);
+    }
+    let settings = OidcSettings {
+        issuer: issuer.into(),
+        audience: audience.into(),
+        name_claim: name_claim.into(),
+        role_claim: role_claim.into(),
+        roles: meant,
+    };
+    Ok(Some(Arc::new(Oidc::new(settings, Arc::new(source)))))
+}
+
+/// What was heard of it last.
+#[derive(PartialEq)]
+enum Heard {
+    Nothing,
+    Keys,
+    No(Box<str>),
+}
+
+struct Provider {
+    issuer: Issuer,
+    board: Arc<Board>,
+    heard: Mutex<Heard>,
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+impl Provider {
+    fn new(issuer: Issuer, board: Arc<Board>) -> Self {
+        Self { issuer, board, heard: Mutex::new(Heard::Nothing) }
+    }
+
+    /// Each thing once, until it is otherwise.
+    fn told(&self, keys: Result<String, NoKeys>) -> Result<String, KeysFailed> {
+        let keys = keys.map_err(|no| no.to_string()).and_then(|text| match usable_keys(&text) {
+            0 => Err("there is no key for RS256 or ES256 among them".to_owned()),
+            _ => Ok(text),
+        });
+        let now = match &keys {
+            Ok(_) => Heard::Keys,
+            Err(say) => Heard::No(say.as_str().into()),
+        };
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if *heard != now {
+            match &now {
+                Heard::No(say) => {
+                    tracing::warn!(%say, "no keys of the identity provider; it is asked again");
+                }
+                Heard::Keys | Heard::Nothing => {
+                    tracing::info!("the keys of the identity provider are known");
+                }
+            }
+            self.board.set_house(|house| house.keys_fail = keys.is_err());
+            *heard = now;
+        }
+        keys.map_err(|say| KeysFailed(say.into()))
+    }
+}
+
+impl KeySource for Provider {
+    fn fetch(&self) -> Fetching<'_> {
+        Box::pin(async move { self.told(self.issuer.keys().await) })
+    }
+}

@@ -1,0 +1,99 @@
+//! The certificate and its key: read at the start, and again when the files change. What is wrong with them then changes
+//! nothing, and is told.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::open::NoDoor;
+use crate::api::http::{Certificate, ListenError, Pair, Seal};
+use crate::daemon::board::{Board, CertificateSeen};
+use crate::model::time::Time;
+
+/// As the files were read, or why they were not.
+type Read = Result<Pair, String>;
+
+/// The files of a certificate that is shown.
+#[derive(Debug)]
+pub(super) struct Sealed {
+    chain: PathBuf,
+    key: PathBuf,
+    pub seal: Seal,
+    /// As they were when they were judged last.
+    judged: Read,
+    /// What did not fit at one look. Two files are not changed at once: that is told only where it stays so.
+    doubted: Option<Read>,
+    board: Arc<Board>,
+}
+
+impl Sealed {
+    /// At the start there is no certificate before: a bad one is an error. `None`: there is to be none.
+    pub async fn first(
+        chain: Option<PathBuf>,
+        key: Option<PathBuf>,
+        board: Arc<Board>,
+        now: Time,
+    ) -> Result<Option<Self>, NoDoor> {
+        let (chain, key) = match (chain, key) {
+            (Some(chain), Some(key)) => (chain, key),
+            (None, None) => return Ok(None),
+            _ => return Err(NoDoor::HalfSealed),
+        };
+        let pair = read(&chain, &key).await?;
+        let certificate = pair.certificate()?;
+        if let Some(ends) = certificate.ends().filter(|ends| *ends <= now) {
+            tracing::warn!(%ends, "the certificate of the API is over");
+        }
+        let (seal, judged) = (Seal::new(certificate), Ok(pair));
+        let this = Self { chain, key, seal, judged, doubted: None, board };
+        this.show(false);
+        Ok(Some(this))
+    }
+
+    /// Takes what is there now, if it is otherwise and good.
+    pub async fn look(&mut self, now: Time) {
+        let read = read(&self.chain, &self.key).await.map_err(|error| error.to_string());
+        if read == self.judged {
+            self.doubted = None;
+            return;
+        }
+        match self.judge(&read, now) {
+            Ok(certificate) => {
+                let ends = certificate.ends().map(|ends| ends.to_string());
+                self.seal.replace(certificate);
+                tracing::info!(ends, "the certificate of the API was read anew");
+                self.show(false);
+            }
+            Err(_) if self.doubted.as_ref() != Some(&read) => {
+                self.doubted = Some(read);
+                return;
+            }
+            Err(wrong) => {
+                tracing::warn!("the certificate of the API stays as it was: {wrong}");
+                self.show(true);
+            }
+        }
+        (self.judged, self.doubted) = (read, None);
+    }
+
+    fn judge(&self, read: &Read, now: Time) -> Result<Certificate, String> {
+        let pair = read.as_ref().map_err(String::clone)?;
+        let certificate = pair.certificate().map_err(|error| error.to_string())?;
+        let is_over = |ends: Option<Time>| ends.is_some_and(|ends| ends <= now);
+        match certificate.ends().filter(|ends| *ends <= now) {
+            Some(ends) if !is_over(self.seal.ends()) => Err(format!("the new one ended at {ends}")),
+            _ => Ok(certificate),
+        }
+    }
+
+    fn show(&self, refused: bool) {
+        let seen = CertificateSeen { ends: self.seal.ends(), refused };
+        self.board.set_house(|house| house.certificate = Some(seen));
+    }
+}
+
+async fn read(chain: &Path, key: &Path) -> Result<Pair, ListenError> {
+    let (chain, key) = (chain.to_owned(), key.to_owned());
+    let at = chain.clone();
+    let read = tokio::task::spawn_blocking(move || Pair::read(&chain, &key)).await;
+    read.unwrap_or_else(|_| Err(ListenError::Fault(at)))
+}
