@@ -10,7 +10,9 @@
 mod door;
 mod ends;
 mod files;
+mod hangs;
 mod kit;
+mod logs;
 mod program;
 mod rollouts;
 mod settings;
