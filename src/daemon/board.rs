@@ -47,6 +47,8 @@ pub struct HouseSeen {
     pub lead: Lead,
     /// Turns are made: we lead, and every pool was recovered.
     pub ready: bool,
+    /// Why the store does not keep what is written: until it does nothing is begun, and nothing sent once the lease is over.
+    pub store: Option<Box<str>>,
     pub stopping: bool,
     /// What is wrong with pool files and documents now.
     pub faults: Vec<Diagnostic>,
@@ -63,6 +65,13 @@ pub struct CertificateSeen {
     pub ends: Option<Time>,
     /// Its files hold another now, which cannot be used.
     pub refused: bool,
+}
+
+impl HouseSeen {
+    /// Turns are made, and what they do is remembered.
+    pub const fn is_ready(&self) -> bool {
+        self.ready && self.store.is_none()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +96,8 @@ pub struct Failing {
     pub since: Time,
     pub turns: u32,
     pub say: Box<str>,
+    /// When it is tried again.
+    pub retry: Option<Time>,
 }
 
 /// A pool as its last turn left it.

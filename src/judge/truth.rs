@@ -8,7 +8,7 @@ use super::removal::{last_change, writes_to_set};
 use super::{Case, Note, Notes};
 use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
 use crate::model::ids::{EntryId, Epoch, Key};
-use crate::model::journal::{Entry, Outcome};
+use crate::model::journal::{Entry, Outcome, Phase};
 use crate::model::time::Time;
 
 /// One machine as it really is. What others did since the read began, and what the cloud has not shown anybody yet, is
@@ -154,12 +154,15 @@ fn ceiling(truth: &Truth, scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Law 3: a call does what its entry says, to the machines it names.
+/// Laws 3 and 4: a call does what its entry says, to the machines it names, and the doubt of it was written before.
 fn named(sent: &Sent, entry: Option<&Entry>, notes: &mut Notes) {
     let Some(entry) = entry.filter(|entry| entry.written <= sent.at) else {
         notes.add(3, format!("a {} was sent that no entry names", sent.verb.name()), Vec::new());
         return;
     };
+    if entry.phase == Phase::Intended {
+        notes.add(4, "a call was sent before its doubt was written down", sent.hit.clone());
+    }
     // What was withdrawn, or had ended, is no entry of it.
     if matches!(entry.outcome(), Some((at, how)) if *how == Outcome::Withdrawn || at < sent.at) {
         notes.add(3, "a call was made for an entry that had ended", sent.hit.clone());

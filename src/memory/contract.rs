@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::action::{Action, Because, Expect, Target};
 use crate::model::budget::HoldReason;
-use crate::model::ids::{AskId, EntryId, Epoch, InstanceId, PoolName, Revision, VmId};
+use crate::model::ids::{AskId, EntryId, Epoch, InstanceId, PoolName, Revision, ScaleSetId, VmId};
 use crate::model::journal::{Entry, Event, Operation, Outcome, Phase};
 use crate::model::machine::{Condition, DeleteRequest, Lifecycle, Machine, MachineHold};
 use crate::model::plan::{Ask, AskVerb};
@@ -109,6 +109,7 @@ async fn what_is_written_is_read<S: Store>(store: &S) -> Result<(), Broken> {
         .commit(&Commit {
             machines: vec![machine(3), changed.clone(), machine(1)],
             state: Some(state.clone()),
+            set: Some(ScaleSetId::new("/a/set")),
             written: vec![raise("a", epoch), delete("b", epoch, &changed)],
             ..commit(epoch, 1)
         })
@@ -125,6 +126,7 @@ async fn what_is_written_is_read<S: Store>(store: &S) -> Result<(), Broken> {
     let wanted = vec![machine(3), changed, machine(4)];
     same("records are replaced by key and listed in order", &loaded.machines, &wanted)?;
     same("a commit without a state keeps it", &loaded.state, &Some(state))?;
+    same("a commit without a set keeps it", &loaded.set, &Some(ScaleSetId::new("/a/set")))?;
     same("entries are kept", &ids(loaded.journal.open()), &vec!["a", "b"])?;
     let other = store.load(&PoolName::new("other")).await?;
     same("pools are apart", &other, &Loaded::default())

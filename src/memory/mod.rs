@@ -21,7 +21,7 @@ pub use history::{HISTORY_KEPT, Line, Told};
 pub use journal::{JOURNAL_KEPT, Journal, Staged};
 pub use volatile::MemoryStore;
 
-use crate::model::ids::{AskId, EntryId, Epoch, Key, PoolName};
+use crate::model::ids::{AskId, EntryId, Epoch, Key, PoolName, ScaleSetId};
 use crate::model::journal::{Entry, Event, IllegalMove};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold, Marks};
 use crate::model::plan::Ask;
@@ -119,6 +119,8 @@ pub struct Commit {
     pub closed: Vec<Key>,
     /// `None`: as it was. Asks that it names as honoured are removed by this very write.
     pub state: Option<PoolState>,
+    /// The scale set that the written entries are about. `None`: as it was.
+    pub set: Option<ScaleSetId>,
     pub written: Vec<Entry>,
     pub moved: Vec<Moved>,
     /// Ended entries that a plan has seen: not shown to the next.
@@ -135,6 +137,7 @@ impl Commit {
             machines: Vec::new(),
             closed: Vec::new(),
             state: None,
+            set: None,
             written: Vec::new(),
             moved: Vec::new(),
             dropped: Vec::new(),
@@ -147,6 +150,7 @@ impl Commit {
         self.machines.is_empty()
             && self.closed.is_empty()
             && self.state.is_none()
+            && self.set.is_none()
             && self.written.is_empty()
             && self.moved.is_empty()
             && self.dropped.is_empty()
@@ -170,6 +174,8 @@ pub struct Loaded {
     pub machines: Vec<Machine>,
     /// `None`: the pool is seen for the first time.
     pub state: Option<PoolState>,
+    /// The scale set that the journal is about, so that what is open is looked after though no file names the pool.
+    pub set: Option<ScaleSetId>,
     pub journal: Journal,
     pub doors: Doors,
 }
@@ -247,6 +253,12 @@ pub trait Store {
         after: Seq,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(Seq, PoolName, Line)>, StoreError>> + Send;
+
+    /// Pools for whose turns another process recorded an ask or a mark since this was asked last, and perhaps some more.
+    /// It is asked every other second, so it must cost next to nothing. A store that nobody shares knows of none.
+    fn asked_elsewhere(&self) -> impl Future<Output = Result<Vec<PoolName>, StoreError>> + Send {
+        async { Ok(Vec::new()) }
+    }
 
     /// Every pool that anything is remembered of, by name.
     fn pools(&self) -> impl Future<Output = Result<Vec<PoolName>, StoreError>> + Send;

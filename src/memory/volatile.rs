@@ -9,7 +9,7 @@ use super::{
     ANSWERED_KEPT, Commit, Doors, HISTORY_KEPT, Journal, Lease, Line, Loaded, Mark, Seq, Store,
     StoreError, is_known,
 };
-use crate::model::ids::{AskId, Epoch, Key, PoolName};
+use crate::model::ids::{AskId, Epoch, Key, PoolName, ScaleSetId};
 use crate::model::machine::{Machine, Marks};
 use crate::model::plan::Ask;
 use crate::model::rollout::PoolState;
@@ -33,6 +33,7 @@ struct Inner {
 struct Pool {
     machines: BTreeMap<Key, Machine>,
     state: Option<PoolState>,
+    set: Option<ScaleSetId>,
     journal: Journal,
     asks: Vec<Ask>,
     answered: Vec<AskId>,
@@ -94,6 +95,9 @@ impl Pool {
             let plain = Machine { marks: None, ..machine.clone() };
             self.machines.insert(plain.key(), plain);
         }
+        if commit.set.is_some() {
+            self.set.clone_from(&commit.set);
+        }
         if let Some(state) = &commit.state {
             self.honour(&state.honoured);
             self.state = Some(state.clone());
@@ -134,6 +138,7 @@ impl Pool {
         Loaded {
             machines,
             state: self.state.clone(),
+            set: self.set.clone(),
             journal: self.journal.clone(),
             doors: self.doors(),
         }

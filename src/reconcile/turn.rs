@@ -143,7 +143,7 @@ impl PoolTurn {
         };
         let facts = world.facts().facts(&self.pool).await;
         let scene = self.fold(&mut image, inventory, facts, policy, world.clock().now());
-        let Loaded { machines, state, journal, doors } = &mut image;
+        let Loaded { machines, state, journal, doors, .. } = &mut image;
         let book = Book::open(world.store(), &pool, &policy.scale_set, lease, journal);
         let mut turn = Turn { world, policy, seed: self.seed, doors, scene, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
@@ -332,6 +332,8 @@ impl<W: World> Turn<'_, W> {
                 intents(planned, &self.scene.inventory.set, self.book.lease.epoch, now, |id| {
                     self.book.journal.knows(id)
                 });
+            let names_set = !commit.written.is_empty();
+            commit.set = names_set.then(|| self.policy.scale_set.clone());
             commit.state = Some(&planned.state).filter(|new| Some(*new) != state).cloned();
             self.scene.set_lifecycles(planned, now);
         }

@@ -1,6 +1,7 @@
-//! A disk that may be cut off: the durable store, and a power cut right before or right after one of its commits.
+//! A disk that may be cut off: the durable store, and a power cut right before or right after one of its writes: a
+//! commit of a turn, the lease, what a door asks or marks.
 //!
-//! What was not synced when the power went is lost, so a cut before a commit leaves nothing of it and a cut after it
+//! What was not synced when the power went is lost, so a cut before a write leaves nothing of it and a cut after it
 //! leaves all. Whoever asked hears a crash either way and must not go on: the process is dead from that moment.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,7 @@ use crate::model::time::{Span, Time};
 /// Where the power goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cut {
-    /// The commit of this number (the first is 1) never reaches the disk.
+    /// The write of this number (the first is 1) never reaches the disk.
     Before(u64),
     /// It reaches the disk, and nobody hears of it.
     After(u64),
@@ -29,6 +30,8 @@ pub(super) const POWER: &str = "the power went";
 pub(super) struct Disk<S> {
     store: S,
     commits: AtomicU64,
+    /// Commits, and every other write.
+    writes: AtomicU64,
     cuts: Vec<Cut>,
     /// Since the power went, until the machine starts again.
     dead: AtomicBool,
@@ -37,6 +40,8 @@ pub(super) struct Disk<S> {
     epoch: AtomicU64,
     /// Every entry that reached the disk, in the order of writing, as it stands.
     entries: Mutex<Vec<Entry>>,
+    /// With [`Slip::AnswersUnsynced`], the last commit: answered, and not on the disk yet.
+    unsynced: Mutex<Option<Commit>>,
 }
 
 impl<S> Disk<S> {
@@ -44,16 +49,22 @@ impl<S> Disk<S> {
         Self {
             store,
             commits: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
             cuts,
             dead: AtomicBool::new(false),
             slip,
             epoch: AtomicU64::new(0),
             entries: Mutex::default(),
+            unsynced: Mutex::default(),
         }
     }
 
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
+    }
+
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
     }
 
     pub fn is_dead(&self) -> bool {
@@ -86,7 +97,56 @@ impl<S> Disk<S> {
 
     fn die(&self) -> StoreError {
         self.dead.store(true, Ordering::Relaxed);
+        self.unsynced().take();
         StoreError::Unavailable(POWER.into())
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, Option<Commit>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One write, cut off where it is to be.
+    async fn write<T>(
+        &self,
+        write: impl AsyncFnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.alive()?;
+        let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.cuts.contains(&Cut::Before(number)) {
+            return Err(self.die());
+        }
+        let done = write().await;
+        if self.cuts.contains(&Cut::After(number)) {
+            return Err(self.die());
+        }
+        done
+    }
+}
+
+impl<S: Store + Sync> Disk<S> {
+    async fn put(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.store.commit(commit).await?;
+        self.keep(commit);
+        Ok(())
+    }
+
+    async fn put_or_slip(&self, commit: &Commit) -> Result<(), StoreError> {
+        match self.slip {
+            Slip::OldLease => {
+                let epoch = Epoch(self.epoch.load(Ordering::Relaxed));
+                self.store.commit(&Commit { epoch, ..commit.clone() }).await?;
+                self.keep(commit);
+                Ok(())
+            }
+            Slip::AnswersUnsynced => {
+                let before = self.unsynced().replace(commit.clone());
+                match before {
+                    Some(before) => self.put(&before).await,
+                    None => Ok(()),
+                }
+            }
+            _ => self.put(commit).await,
+        }
     }
 }
 
@@ -141,13 +201,11 @@ impl<S: Store + Sync> Store for Disk<S> {
     }
 
     async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
-        self.alive()?;
-        self.store.forget(pool, epoch).await
+        self.write(async || self.store.forget(pool, epoch).await).await
     }
 
     async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
-        self.alive()?;
-        self.store.resign(epoch, now).await
+        self.write(async || self.store.resign(epoch, now).await).await
     }
 
     async fn lease(&self) -> Result<Option<Lease>, StoreError> {
@@ -156,39 +214,22 @@ impl<S: Store + Sync> Store for Disk<S> {
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
-        self.alive()?;
-        let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.cuts.contains(&Cut::Before(number)) {
-            return Err(self.die());
+        if !self.is_dead() {
+            self.commits.fetch_add(1, Ordering::Relaxed);
         }
-        let done = if self.slip == Slip::OldLease {
-            let epoch = Epoch(self.epoch.load(Ordering::Relaxed));
-            self.store.commit(&Commit { epoch, ..commit.clone() }).await
-        } else {
-            self.store.commit(commit).await
-        };
-        if done.is_ok() {
-            self.keep(commit);
-        }
-        if self.cuts.contains(&Cut::After(number)) {
-            return Err(self.die());
-        }
-        done
+        self.write(async || self.put_or_slip(commit).await).await
     }
 
     async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
-        self.alive()?;
-        self.store.ask(pool, ask).await
+        self.write(async || self.store.ask(pool, ask).await).await
     }
 
     async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
-        self.alive()?;
-        self.store.mark(pool, machine, mark).await
+        self.write(async || self.store.mark(pool, machine, mark).await).await
     }
 
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
-        self.alive()?;
-        let lease = self.store.acquire(holder, now, ttl).await?;
+        let lease = self.write(async || self.store.acquire(holder, now, ttl).await).await?;
         self.epoch.store(lease.epoch.0, Ordering::Relaxed);
         Ok(lease)
     }

@@ -83,18 +83,38 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
         let id = AskId::new(format!("ask-{}", self.next_ask));
         let ask = Ask { id, verb, by: "ann".into(), why: "rehearsal".into(), at };
         let pool = self.policy.name.clone();
-        let _a_dead_disk_hears_nothing = now_or_never(self.house.disk.ask(&pool, &ask));
-        told
+        loop {
+            let _answer = now_or_never(self.house.disk.ask(&pool, &ask));
+            if !self.is_cut_off() {
+                return told;
+            }
+        }
     }
 
     fn mark(&mut self, key: &Key, mark: &Mark) {
         let pool = self.policy.name.clone();
-        let _a_dead_disk_hears_nothing = now_or_never(self.house.disk.mark(&pool, key, mark));
+        loop {
+            let _answer = now_or_never(self.house.disk.mark(&pool, key, mark));
+            if !self.is_cut_off() {
+                return;
+            }
+        }
+    }
+
+    /// Who was not answered asks again: the process starts anew, and hears it before its first turn.
+    fn is_cut_off(&mut self) -> bool {
+        let dead = self.house.disk.is_dead();
+        if dead {
+            self.restart(self.now());
+        }
+        dead
     }
 
     /// The machine at this place of the records, round and round.
     fn nth(&self, nth: u32) -> Option<(InstanceId, Key)> {
-        let machines = &self.process.remembered()?.machines;
+        // A process that was just started knows none yet; its store does.
+        let loaded = now_or_never(self.house.disk.load(&self.policy.name)).ok()?.ok()?;
+        let machines = &loaded.machines;
         let at = nth as usize % machines.len().max(1);
         machines.get(at).map(|machine| (machine.id.clone(), machine.key()))
     }

@@ -53,6 +53,11 @@ pub struct Outcome {
     pub last_failure: Option<Box<str>>,
     pub crashes: u32,
     pub commits: u64,
+    /// Commits, and all other writes: each may be cut.
+    pub writes: u64,
+    /// Journal entries that had not ended, and asks that nobody had heard, at the end.
+    pub unended: usize,
+    pub unheard: usize,
     pub breaches: Vec<Breach>,
     /// One line for each turn or deed that changed anything.
     pub story: Vec<String>,

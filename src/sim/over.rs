@@ -2,7 +2,7 @@
 
 use super::outcome::End;
 use super::people::deed;
-use super::road::Road;
+use super::road::{Road, now_or_never};
 use super::run::Run;
 use super::watch::Decision;
 use crate::memory::Store;
@@ -56,6 +56,15 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
         self.idle_inside += u32::from(self.policy.windows.at(report.at).open);
         let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
         Some(End::Waits { verb: deed(hold)?, hold: hold.reason.code() })
+    }
+
+    /// Journal entries that have not ended, and asks that nobody heard, as the store has them.
+    pub(super) fn left_open(&self) -> (usize, usize) {
+        let Ok(Ok(left)) = now_or_never(self.house.disk.load(&self.policy.name)) else {
+            return (usize::MAX, usize::MAX);
+        };
+        let open = left.journal.open().iter().filter(|entry| !entry.is_ended());
+        (open.count(), left.doors.asks.len())
     }
 
     pub(super) fn goes_on(&mut self) {

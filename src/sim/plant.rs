@@ -25,6 +25,8 @@ pub enum Slip {
     OldLease,
     /// A cordon that is to be lifted stays.
     KeepsCordon,
+    /// The store says that a commit is on the disk when only the one before it is: what rests on it is sent too early.
+    AnswersUnsynced,
 }
 
 impl Default for Plant {

@@ -16,6 +16,7 @@ use super::stage::{Shared, Stage};
 use super::story::Story;
 use super::timeline::Recorder;
 use super::truth::{self, Turn};
+use super::upsets::calm_down;
 use super::watch::{Decision, Watching};
 use crate::ambient::{Clock, Dice};
 use crate::judge::history::Past;
@@ -24,7 +25,7 @@ use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport};
 use crate::wake::{Wake, Why};
-use crate::world::{self, Deed, What};
+use crate::world::{self, What};
 
 /// A life of the process leads for this long and asks for more in each turn.
 // 2 min: longer than the slowest turn, short enough that a crash stops the pool only for moments.
@@ -326,7 +327,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
     }
 
     /// All that was only in memory is gone; what is on the disk, and the world, are as they were.
-    fn restart(&mut self, now: Time) {
+    pub(super) fn restart(&mut self, now: Time) {
         self.start_again(now);
         let story = "the power goes; the process starts again";
         self.story.tell(now, self.scenario.start, story);
@@ -406,6 +407,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
     fn outcome(mut self, end: End) -> Outcome {
         self.hear();
         let end = if self.breaches.is_empty() { end } else { End::Broken };
+        let (unended, unheard) = self.left_open();
         let stage = self.house.stage.lock();
         let timeline = self.recorder.finish(&stage);
         let heights = timeline.heights();
@@ -432,6 +434,9 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
             last_failure: self.last_failure,
             crashes: self.crashes,
             commits: self.house.disk.commits(),
+            writes: self.house.disk.writes(),
+            unended,
+            unheard,
             breaches: self.breaches,
             story: self.story.lines,
             timeline,
@@ -470,21 +475,6 @@ fn furnished(scenario: &Scenario, mut world: world::World, set: world::SetId) ->
     let cluster = scenario.cluster.map(|spec| Cluster::new(spec, machines, dice, calm));
     let _told_before_the_start = world.take_events();
     Stage::new(world, set, scenario.adapter, cluster)
-}
-
-/// The storm is over: no faults, room for everybody, the quota that lasts, and good images.
-fn calm_down(world: &mut world::World, set: world::SetId, scenario: &Scenario) {
-    let now = world.now();
-    let native = &scenario.set.native;
-    if native.autoscale.is_some() || native.rebalance {
-        world.leave_size_alone(set);
-    }
-    world.set_faults(world::Faults::default());
-    world.happens(set, Deed::SetQuota(scenario.quota_after));
-    for zone in [None, Some(1), Some(2), Some(3)] {
-        world.happens(set, Deed::NoCapacity { zone, until: now });
-    }
-    world.happens(set, Deed::Lock(false));
 }
 
 /// Whether anybody who watches the pool would hear of it.

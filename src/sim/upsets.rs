@@ -7,7 +7,7 @@ use crate::model::machine::DeleteRequest;
 use crate::model::plan::{AskVerb, Verdict};
 use crate::model::policy::Owner;
 use crate::model::time::Span;
-use crate::world::{Bad, Deed, Faults, MINUTE, ModelPatch, Protection, SECOND, Which};
+use crate::world::{self, Bad, Deed, Faults, MINUTE, ModelPatch, Protection, SECOND, Which};
 
 /// Each fault is left out, or rarer or more frequent than in a plain storm. Only what the design promises to survive
 /// proves anything: a listing that lacks machines without saying so, one that shows the world of minutes ago as if it
@@ -159,4 +159,19 @@ pub(super) fn wishes(scenario: &mut Scenario, dice: &mut Dice) {
 
 fn request(dice: &mut Dice) -> DeleteRequest {
     DeleteRequest { by: "ann".into(), why: "odd".into(), now: dice.chance(0.3) }
+}
+
+/// The storm is over: no faults, room for everybody, the quota that lasts, and good images.
+pub(super) fn calm_down(world: &mut world::World, set: world::SetId, scenario: &Scenario) {
+    let now = world.now();
+    let native = &scenario.set.native;
+    if native.autoscale.is_some() || native.rebalance {
+        world.leave_size_alone(set);
+    }
+    world.set_faults(world::Faults::default());
+    world.happens(set, Deed::SetQuota(scenario.quota_after));
+    for zone in [None, Some(1), Some(2), Some(3)] {
+        world.happens(set, Deed::NoCapacity { zone, until: now });
+    }
+    world.happens(set, Deed::Lock(false));
 }

@@ -102,6 +102,11 @@ impl Wake {
         first(&self.operators).into_iter().chain(first(&self.news)).min()
     }
 
+    /// When the next turn of a pool is due; `None`: nobody asked for one.
+    pub fn due(&self, pool: &PoolName) -> Option<Time> {
+        self.slots.get(pool)?.ready().map(|(_, at)| at)
+    }
+
     /// Its turn ended well, and wants another no later than `again`.
     pub fn done(&mut self, pool: &PoolName, again: Time) {
         self.change(pool, |slot| {

@@ -10,9 +10,10 @@ use poolkeeper::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, S
 use poolkeeper::model::ids::{Epoch, Key, PoolName};
 use poolkeeper::model::plan::Ask;
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::sim::{self, Cut, Scenario};
+use poolkeeper::sim::{self, Scenario};
 
-use super::scenario;
+use super::faults::{calls, storm};
+use super::{both, nothing_is_lost, scenario, writes_of};
 
 /// The store of one life after the other.
 struct Lives {
@@ -138,29 +139,35 @@ impl Store for Lives {
     }
 }
 
+fn as_in_memory(name: &str, scenario: &Scenario, stride: usize) -> u32 {
+    let mut crashes = 0;
+    for (n, number) in writes_of(&sim::run(scenario), stride).enumerate() {
+        let [before, after] = both(number);
+        let cut = if n % 2 == 0 { before } else { after };
+        let cut_once = Scenario { cuts: vec![cut], ..scenario.clone() };
+        let (memory, file) = (sim::run(&cut_once), {
+            let lives = Lives::new(&format!("{name}-{number}"));
+            sim::run_kept(&cut_once, lives)
+        });
+        let said = || format!("{name}, {cut:?}: {:#?}", file.story);
+        assert_eq!(file.crashes, 1, "{}", said());
+        nothing_is_lost(&file, &said);
+        assert_eq!(file.end, memory.end, "{}", said());
+        assert_eq!(file.story, memory.story, "{name}, {cut:?}");
+        assert_eq!((file.commits, file.writes), (memory.commits, memory.writes));
+        crashes += 1;
+    }
+    crashes
+}
+
 #[test]
 fn a_rollout_remembered_in_a_file_is_the_one_remembered_in_memory() {
     let mut crashes = 0;
     for (seed, surge, down) in [(5, 1, 0), (6, 0, 1), (7, 1, 1)] {
         let plain = scenario(3, surge, down, seed);
-        let commits = sim::run(&plain).commits;
-        // Every fourth write, before or after it: all kinds of write, over the seeds.
-        for number in (seed..=commits).step_by(4) {
-            let cut = if number % 2 == 0 { Cut::Before(number) } else { Cut::After(number) };
-            let cut_once = Scenario { cuts: vec![cut], ..plain.clone() };
-            let (memory, file) = (sim::run(&cut_once), {
-                let lives = Lives::new(&format!("{seed}-{number}"));
-                sim::run_kept(&cut_once, lives)
-            });
-            let said = || format!("seed {seed}, {cut:?}: {:#?}", file.story);
-            assert_eq!(file.crashes, 1, "{}", said());
-            assert_eq!(file.breaches, [], "{}", said());
-            assert_eq!(file.end, memory.end, "{}", said());
-            assert_eq!(file.story, memory.story, "seed {seed}, {cut:?}");
-            assert_eq!(file.commits, memory.commits);
-            crashes += 1;
-        }
+        crashes += as_in_memory(&format!("seed-{seed}"), &plain, 7);
     }
+    crashes += as_in_memory("faults", &storm(calls(), 26, true), 9);
     println!("{crashes} cuts, each ended as in memory");
-    assert!(crashes > 20);
+    assert!(crashes > 40);
 }

@@ -61,6 +61,7 @@ fn faults() -> Vec<Fault> {
         slip(3, "the executor takes the neighbour along", Slip::TakesNeighbour, s::loose),
         plan(4, "deletes what is being deleted", p::delete_again, s::rollout),
         slip(4, "the executor asks for one more than the entry says", Slip::AsksForMore, s::loose),
+        slip(4, "the store answers before it is on the disk", Slip::AnswersUnsynced, s::cut_often),
         plan(5, "acts on a listing that was cut short", p::cut_listing, s::cut),
         plan(5, "acts on a read for ten minutes", p::old_read, s::rollout),
         plan(6, "takes a new one while old ones stay", p::newest_first, s::rollout),

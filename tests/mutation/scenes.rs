@@ -96,6 +96,13 @@ pub fn crashes() -> Scenario {
     scenario
 }
 
+/// A rollout in which the power goes at every seventh write.
+pub fn cut_often() -> Scenario {
+    let mut scenario = rollout();
+    scenario.cuts = (1..40).map(|n| Cut::Before(7 * n)).collect();
+    scenario
+}
+
 /// Drains are held up for longer than they are waited for.
 pub fn blocked() -> Scenario {
     let mut scenario = loose();

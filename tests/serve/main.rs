@@ -10,8 +10,10 @@
 mod door;
 mod ends;
 mod files;
+mod hangs;
 mod image;
 mod kit;
+mod logs;
 mod people;
 mod program;
 mod provider;

@@ -15,6 +15,7 @@ mod group;
 mod power;
 mod records;
 mod samples;
+mod shared;
 mod trouble;
 
 use std::cell::Cell;

@@ -1,5 +1,7 @@
 //! What doors asked of the turns: asks, and marks on machines.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Fault;
@@ -68,6 +70,24 @@ pub(super) fn honour(db: &Connection, pool: i64, honoured: &[AskId]) -> Result<(
                 LIMIT -1 OFFSET ?2)";
     db.prepare_cached(sql)?.execute(params![pool, ANSWERED_KEPT])?;
     Ok(())
+}
+
+/// On the connection that writes: for it the version of the data changes only when another process wrote.
+pub(super) fn asked_elsewhere(db: &Connection, last: &AtomicI64) -> Result<Vec<PoolName>, Fault> {
+    let mut found = db.prepare_cached("PRAGMA data_version")?;
+    let version: i64 = found.query_row([], |row| row.get(0))?;
+    if last.swap(version, Ordering::Relaxed) == version {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT name FROM pools WHERE id IN
+               (SELECT pool FROM asks WHERE record IS NOT NULL UNION SELECT pool FROM marks)";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query([])?;
+    let mut names = Vec::new();
+    while let Some(row) = rows.next()? {
+        names.push(PoolName::new(text(row, 0)?));
+    }
+    Ok(names)
 }
 
 /// False: there is no such machine.

@@ -17,6 +17,8 @@ mod turn;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 pub use fault::OpenError;
 
@@ -53,6 +55,8 @@ impl Options {
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
+    /// What the file said, when asked last, of writes by other connections.
+    version: Arc<AtomicI64>,
     /// Given back last.
     _lock: Lock,
 }
@@ -69,7 +73,8 @@ impl SqliteStore {
         let lock = lock::take(path, &options.who, options.alone)?;
         let db = open::writer(path, options.most_bytes)?;
         let readers = (0..READERS).map(|_| open::reader(path)).collect::<Result<_, _>>()?;
-        Ok(Self { writer: Writer::start(db)?, readers: Readers::start(readers)?, _lock: lock })
+        let (writer, readers) = (Writer::start(db)?, Readers::start(readers)?);
+        Ok(Self { writer, readers, version: Arc::default(), _lock: lock })
     }
 }
 
@@ -123,6 +128,11 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
         self.readers.read(move |db| turn::told_after(db, after, limit)).await
+    }
+
+    async fn asked_elsewhere(&self) -> Result<Vec<PoolName>, StoreError> {
+        let version = Arc::clone(&self.version);
+        self.writer.write(move |db| doors::asked_elsewhere(db, &version)).await
     }
 
     async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {

@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::{doors, journal, lease};
 use crate::memory::record::{self, Shared};
 use crate::memory::{Commit, HISTORY_KEPT, Line, Loaded, Seq};
-use crate::model::ids::{AskId, Key, PoolName};
+use crate::model::ids::{AskId, Key, PoolName, ScaleSetId};
 use crate::model::machine::Machine;
 use crate::model::rollout::PoolState;
 
@@ -33,6 +33,7 @@ impl Prepared {
         let lines = lines.collect::<Result<_, _>>()?;
         let rest = Commit {
             closed: commit.closed.clone(),
+            set: commit.set.clone(),
             written: commit.written.clone(),
             moved: commit.moved.clone(),
             dropped: commit.dropped.clone(),
@@ -61,6 +62,10 @@ impl Prepared {
                        ON CONFLICT DO UPDATE SET record = excluded.record";
             db.prepare_cached(sql)?.execute(params![pool, text])?;
         }
+        if let Some(set) = &self.rest.set {
+            let sql = "UPDATE pools SET scale_set = ?2 WHERE id = ?1 AND scale_set IS NOT ?2";
+            db.prepare_cached(sql)?.execute(params![pool, set.as_str()])?;
+        }
         tell(db, pool, &self.lines)
     }
 }
@@ -85,8 +90,11 @@ pub(super) fn load(db: &Connection, name: &PoolName) -> Result<Loaded, Fault> {
     let sql = "SELECT record FROM states WHERE pool = ?1";
     let mut state = db.prepare_cached(sql)?;
     let state: Option<String> = state.query_row([pool], |row| row.get(0)).optional()?;
+    let sql = "SELECT scale_set FROM pools WHERE id = ?1";
+    let set: Option<String> = db.prepare_cached(sql)?.query_row([pool], |row| row.get(0))?;
     Ok(Loaded {
         machines: machines(db, pool)?,
+        set: set.map(ScaleSetId::new),
         state: state.map(|text| record::read_state(&text)).transpose()?,
         journal: journal::load(db, pool)?,
         doors: doors::load(db, pool)?,

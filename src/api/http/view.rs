@@ -67,7 +67,7 @@ impl Scene {
         loaded: Loaded,
         facts: Facts,
     ) -> Option<Self> {
-        let Loaded { mut machines, state, journal, doors } = loaded;
+        let Loaded { mut machines, state, journal, doors, .. } = loaded;
         if roll(&machines) != planned_from {
             return None;
         }

@@ -43,7 +43,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
         let trouble = seen.as_ref().and_then(|seen| seen.failing.as_ref()).map(|failing| Trouble {
             say: failing.say.clone(),
             since: failing.since,
-            retry: None,
+            retry: failing.retry,
         });
         let origin = match &meant.source {
             Source::File(path) => Origin::File(PathBuf::from(&**path)),
@@ -103,7 +103,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
 
     fn readiness(&self) -> Readiness {
         let house = self.0.board.house();
-        Readiness { ready: house.ready, say: waits_for(&house).into() }
+        Readiness { ready: house.is_ready(), say: waits_for(&house).into() }
     }
 
     fn troubles(&self) -> Vec<String> {
@@ -126,6 +126,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
 fn waits_for(house: &HouseSeen) -> String {
     match &house.lead {
         _ if house.stopping => "stopping".to_owned(),
+        _ if house.store.is_some() => {
+            let why = house.store.as_deref().unwrap_or_default();
+            format!("the store does not keep what is written: {why}")
+        }
         _ if house.ready => "turns are made".to_owned(),
         Lead::Nobody => "waiting for the lease".to_owned(),
         Lead::Waiting { by, until } => {

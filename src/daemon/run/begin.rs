@@ -18,7 +18,7 @@ pub enum BeginError {
     Access(#[from] BadAccess),
     #[error("the service manager cannot be told anything: {0}")]
     Manager(std::io::Error),
-    #[error(transparent)]
+    #[error("{}", with_causes(.0))]
     Store(#[from] OpenError),
     #[error("opening the store ended by a fault of ours")]
     Fault,
@@ -26,6 +26,12 @@ pub enum BeginError {
     Door(#[from] NoDoor),
     #[error(transparent)]
     Serve(#[from] ServeError),
+}
+
+/// An error and all that led to it: a right that lacks and a disk that fails look alike without.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
 }
 
 /// Runs until it is told to stop. `get` reads the environment.
@@ -74,4 +80,18 @@ fn holder(get: &impl Fn(&str) -> Option<String>) -> String {
     let host = host.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
     let host = host.unwrap_or_else(|| "host".to_owned());
     format!("{host}-{}-{}", std::process::id(), SystemClock.now().millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_store_was_not_opened_is_told_to_its_last_cause() {
+        let source = std::io::Error::other("operation not permitted by somebody");
+        let error = OpenError::NotWritable { path: "pools.db".into(), source };
+        let said = BeginError::from(error).to_string();
+        assert!(said.starts_with("pools.db cannot be written: give the user"), "{said}");
+        assert!(said.ends_with(": operation not permitted by somebody"), "{said}");
+    }
 }

@@ -1,12 +1,24 @@
 //! How others ask the loop something.
 
+use std::sync::Arc;
+
 use tokio::sync::{mpsc, oneshot};
 
+<<<<<<< HEAD
 use crate::api::http::Scene;
+=======
+use super::live::Ticks;
+use super::scene::Scene;
+use crate::memory::Store;
+>>>>>>> h-faults
 use crate::model::ids::PoolName;
+use crate::model::time::Span;
 
 /// Asks that wait for the loop to hear them.
 const ASKS: usize = 256;
+
+/// Whoever leads looks this often for what doors of other processes recorded.
+const OVERHEARS: Span = Span::seconds(2);
 
 /// For those who ask the loop something.
 #[derive(Debug, Clone)]
@@ -16,6 +28,8 @@ pub struct Bell(mpsc::Sender<Rung>);
 pub(super) enum Rung {
     /// An operator's ask was recorded.
     Asked(PoolName),
+    /// Another process recorded one, perhaps.
+    Overheard(PoolName),
     /// What the last turn of this pool left.
     Show(PoolName, oneshot::Sender<Scene>),
 }
@@ -42,5 +56,23 @@ impl Bell {
         let (show, shown) = oneshot::channel();
         self.0.send(Rung::Show(pool.clone(), show)).await.ok()?;
         shown.await.ok()
+    }
+}
+
+/// Rings for what doors of other processes recorded in a store that is shared. Ends with the loop.
+pub(super) async fn overhear<S: Store, C: Ticks>(store: Arc<S>, clock: C, bell: Bell) {
+    loop {
+        clock.sleep_until(clock.now().plus(OVERHEARS)).await;
+        match store.asked_elsewhere().await {
+            Ok(pools) => {
+                for pool in pools {
+                    if bell.0.send(Rung::Overheard(pool)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            // Whoever keeps the lease meets the same trouble, and tells it.
+            Err(error) => tracing::debug!("what others ask is not heard: {error}"),
+        }
     }
 }

@@ -37,6 +37,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
             let wait = match self.store.acquire(self.holder, now, self.ttl).await {
                 Ok(lease) => {
                     self.clock.keep_up(mark);
+                    self.board.set_house(|house| house.store = None);
                     return lease;
                 }
                 Err(StoreError::Held { by, until }) => {
@@ -48,12 +49,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
                     }
                     self.board.set_house(|house| {
                         house.lead = Lead::Waiting { by: by.clone(), until };
+                        house.store = None;
                     });
                     told = Some(by);
                     until.min(now.plus(LOOKS_AGAIN)).max(now.plus(Span::from_millis(100)))
                 }
                 Err(error) => {
                     tracing::error!("the store gives no lease: {error}");
+                    self.board.set_house(|house| house.store = Some(why(&error)));
                     self.manager.waits("the store gives no lease", PATIENCE);
                     now.plus(LOOKS_AGAIN)
                 }
@@ -81,7 +84,12 @@ pub(super) async fn keep<S: Store, C: Ticks>(
         match store.acquire(&lease.holder, clock.now(), ttl).await {
             Ok(new) if new.epoch == lease.epoch => {
                 clock.keep_up(mark);
-                board.set_house(|house| house.lead = Lead::Ours(new.clone()));
+                board.set_house(|house| {
+                    (house.lead, house.store) = (Lead::Ours(new.clone()), None);
+                });
+                if said_why {
+                    tracing::info!(until = %new.not_after, "the lease is kept again");
+                }
                 tell.send_replace(new);
                 said_why = false;
             }
@@ -98,6 +106,7 @@ pub(super) async fn keep<S: Store, C: Ticks>(
                 return;
             }
             Err(error) => {
+                board.set_house(|house| house.store = Some(why(&error)));
                 if !said_why {
                     let until = lease.not_after;
                     tracing::error!(%until, "the lease cannot be kept longer: {error}; nothing is sent after its end");
@@ -105,6 +114,14 @@ pub(super) async fn keep<S: Store, C: Ticks>(
                 said_why = true;
             }
         }
+    }
+}
+
+/// What the store says, without the words around it.
+fn why(error: &StoreError) -> Box<str> {
+    match error {
+        StoreError::Unavailable(why) => why.clone(),
+        other => other.to_string().into(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::bell::{Bell, Rung};
+use super::bell::{Bell, Rung, overhear};
 use super::files::{Files, Look, Pools};
 use super::lease::{Candidate, keep};
 use super::live::{Live, NotOpened, Ticks};
@@ -347,6 +347,8 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         board.set_house(|house| house.lead = Lead::Ours(lease));
         let keeper = keep(Arc::clone(&store), clock.clone(), ttl, tell, Arc::clone(&board));
         let mut keeper = tokio::spawn(keeper);
+        let listener = overhear(Arc::clone(&store), clock.clone(), self.doors.bell.clone());
+        let listener = tokio::spawn(listener);
         let (manager, at_once) = (Arc::clone(&self.manager), self.settings.at_once);
         let dice = Dice::from_seed(clock.now().millis().unsigned_abs()).branch(&holder);
         let house = House { live, board: Arc::clone(&board), counters, manager, at_once, dice };
@@ -365,6 +367,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
             self.end(&mut turns, hear).await;
         }
         keeper.abort();
+        listener.abort();
         over
     }
 

@@ -3,38 +3,43 @@
 use std::collections::BTreeMap;
 
 use crate::act::What;
-use crate::memory::Moved;
+use crate::memory::{Journal, Moved};
 use crate::model::action::Action;
 use crate::model::budget::{Hold, HoldReason};
-use crate::model::ids::Revision;
+use crate::model::ids::{EntryId, Revision};
 use crate::model::journal::{Event, Outcome};
 use crate::model::plan::{RolloutPhase, RolloutReport};
 use crate::observe::{Change, Changed, Closing};
 use crate::reconcile::TurnReport;
 
-/// A pool that is quiet says nothing here.
-pub(super) fn turn(before: Option<&TurnReport>, now: &TurnReport) {
+/// The rollout that a turn was about: every line of that turn carries it, as it carries the pool.
+pub(super) fn rollout(now: &TurnReport) -> Option<&str> {
+    now.planned.as_ref()?.report.rollout.to.as_ref().map(Revision::as_str)
+}
+
+/// A pool that is quiet says nothing here. Said inside the span of its turn, which names the pool and the rollout.
+pub(super) fn turn(before: Option<&TurnReport>, now: &TurnReport, journal: Option<&Journal>) {
     machines(now);
-    let rollout = now.planned.as_ref().and_then(|planned| planned.report.rollout.to.as_ref());
-    let rollout = rollout.map(Revision::as_str);
     frozen(before, now);
     if now.frozen.is_none()
         && let Some(planned) = &now.planned
     {
         for action in &planned.actions {
-            let machines = ids(action);
+            let Named { machine, machines } = Named::of(action);
             let (verb, reason) = (action.verb().name(), action.reason());
-            tracing::info!(rollout, verb, machines, "decided: {reason}");
+            tracing::info!(verb, machine, machines, "decided: {reason}");
         }
         phase(before, &planned.report.rollout);
         let was = before.filter(|b| b.frozen.is_none()).and_then(|before| before.planned.as_ref());
         holds(was.map_or(&[], |was| &was.report.holds), &planned.report.holds);
     }
     for made in now.made.iter().filter(|made| made.what == What::Sent) {
-        tracing::info!(rollout, entry = %made.entry, verb = made.verb.name(), answer = made.answer, "sent");
+        let Named { machine, machines } = Named::by(journal, &made.entry);
+        let (entry, verb, answer) = (&made.entry, made.verb.name(), made.answer);
+        tracing::info!(%entry, verb, machine, machines, answer, "sent");
     }
     for moved in &now.moved {
-        entry(moved);
+        entry(moved, Named::by(journal, &moved.id));
     }
     for gap in &now.gaps {
         let known = before.is_some_and(|before| before.gaps.iter().any(|old| old.what == gap.what));
@@ -79,9 +84,27 @@ const fn word(change: Change) -> &'static str {
     }
 }
 
-fn ids(action: &Action) -> Option<String> {
-    let ids: Vec<&str> = action.targets().iter().map(|target| target.id.as_str()).collect();
-    (!ids.is_empty()).then(|| ids.join(" "))
+/// The machines that an entry is about: one as every other line names it, several together.
+#[derive(Default)]
+struct Named {
+    machine: Option<String>,
+    machines: Option<String>,
+}
+
+impl Named {
+    fn of(action: &Action) -> Self {
+        let ids: Vec<&str> = action.targets().iter().map(|target| target.id.as_str()).collect();
+        match ids[..] {
+            [] => Self::default(),
+            [one] => Self { machine: Some(one.to_owned()), machines: None },
+            _ => Self { machine: None, machines: Some(ids.join(" ")) },
+        }
+    }
+
+    fn by(journal: Option<&Journal>, entry: &EntryId) -> Self {
+        let entry = journal.and_then(|journal| journal.find(entry));
+        entry.map(|entry| Self::of(&entry.action)).unwrap_or_default()
+    }
 }
 
 fn frozen(before: Option<&TurnReport>, now: &TurnReport) {
@@ -107,9 +130,8 @@ fn phase(before: Option<&TurnReport>, now: &RolloutReport) {
     if same || (was.is_none() && now.phase == RolloutPhase::None) {
         return;
     }
-    let rollout = now.to.as_ref().map(Revision::as_str);
     let (done, total, failed) = (now.done, now.total, now.failed);
-    tracing::info!(rollout, done, total, failed, "rollout: {}", now.phase.name());
+    tracing::info!(done, total, failed, "rollout: {}", now.phase.name());
 }
 
 fn holds(before: &[Hold], now: &[Hold]) {
@@ -123,23 +145,23 @@ fn holds(before: &[Hold], now: &[Hold]) {
     }
 }
 
-fn entry(moved: &Moved) {
+fn entry(moved: &Moved, Named { machine, machines }: Named) {
     let entry = &moved.id;
     match &moved.event {
         // Told where it was sent.
         Event::Asking | Event::Accepted(_) => {}
         Event::Lost => {
-            tracing::warn!(%entry, "its answer was lost; the next complete look settles it");
+            tracing::warn!(%entry, machine, machines, "its answer was lost; the next complete look settles it");
         }
-        Event::Ended(Outcome::Done) => tracing::info!(%entry, "done"),
-        Event::Ended(Outcome::Withdrawn) => tracing::info!(%entry, "withdrawn"),
+        Event::Ended(Outcome::Done) => tracing::info!(%entry, machine, machines, "done"),
+        Event::Ended(Outcome::Withdrawn) => tracing::info!(%entry, machine, machines, "withdrawn"),
         Event::Ended(Outcome::Mixed(each)) => {
             let refused = each.iter().filter(|(_, refused)| refused.is_some()).count();
-            tracing::warn!(%entry, refused, of = each.len(), "refused in part");
+            tracing::warn!(%entry, machine, machines, refused, of = each.len(), "refused in part");
         }
         Event::Ended(Outcome::Refused(refused)) => {
             let code = refused.code.as_deref();
-            tracing::warn!(%entry, code, "refused: {}", refused.refusal.name());
+            tracing::warn!(%entry, machine, machines, code, "refused: {}", refused.refusal.name());
         }
     }
 }

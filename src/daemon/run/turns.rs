@@ -20,7 +20,7 @@ use crate::ambient::Dice;
 use crate::api::http::Scene;
 use crate::daemon::board::{Board, Failing};
 use crate::daemon::notify::Manager;
-use crate::memory::{Journal, Lease, Store, StoreError};
+use crate::memory::{Commit, Journal, Lease, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
@@ -30,6 +30,10 @@ use crate::wake::{Wake, Why};
 
 /// A released pool with open entries is looked at this often.
 const WATCHED_EVERY: Span = Span::seconds(30);
+
+/// A turn that takes longer hangs: on a disk, or by a fault of ours, for every call has an end of its own.
+// 10 min: a thousand machines of which each page and each answer comes at the last moment it may.
+const LONGEST_TURN: Span = Span::minutes(10);
 
 /// Why a term of leadership ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,14 +69,28 @@ struct Kept {
     /// `None` while its turn runs.
     turn: Option<PoolTurn>,
     released: bool,
+    /// Its last turn was cut off: what that had asked of the store may still be on its way there.
+    cut: bool,
     /// Those who want to see it once its turn is over.
     shows: Vec<oneshot::Sender<Scene>>,
+}
+
+impl Kept {
+    fn new(policy: Arc<Policy>, turn: PoolTurn) -> Self {
+        Self { policy, turn: Some(turn), released: false, cut: false, shows: Vec::new() }
+    }
 }
 
 /// A turn that came to its end.
 struct Made {
     turn: PoolTurn,
-    did: Result<Did, TurnError>,
+    did: Result<Did, Undone>,
+}
+
+enum Undone {
+    Failed(TurnError),
+    /// It took too long. What it was about to do is dropped, and what it sent is in doubt.
+    Cut,
 }
 
 enum Did {
@@ -133,6 +151,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 }
                 Some(rung) = rung.recv() => match rung {
                     Rung::Asked(pool) => self.asked(&pool, clock.now()),
+                    Rung::Overheard(pool) => self.overheard(&pool, clock.now()),
                     Rung::Show(pool, show) => self.show(&pool, show),
                 },
                 () = tick(&mut beat) => self.manager.alive(),
@@ -176,17 +195,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             self.wake.forget(name);
             return;
         };
-        let mut turn = kept.turn.take().unwrap_or_else(|| new_turn(name));
+        let turn = kept.turn.take().unwrap_or_else(|| new_turn(name));
         let (live, policy) = (Arc::clone(&self.live), Arc::clone(&kept.policy));
-        let (lease, released) = (lease.clone(), kept.released);
-        let span = tracing::info_span!("turn", pool = name.as_str());
-        let made = async move {
-            let did = match released {
-                false => turn.turn(&*live, &policy, &lease).await.map(|r| Did::Turn(Box::new(r))),
-                true => turn.watch(&*live, &policy, &lease).await.map(Did::Watched),
-            };
-            Made { turn, did }
-        };
+        let work = Work { live, policy, lease: lease.clone(), released: kept.released };
+        let after_cut = std::mem::take(&mut kept.cut);
+        let rollout = self.board.pool(name).and_then(|seen| seen.report.clone());
+        let rollout = rollout.as_deref().and_then(tell::rollout);
+        let span = tracing::info_span!("turn", pool = name.as_str(), rollout);
+        let made = work.make(turn, after_cut, now.plus(LONGEST_TURN));
         let id = self.running.spawn(made.instrument(span)).id();
         self.ids.insert(id, (name.clone(), now));
         self.board.change_pool(name, |seen| seen.running = true);
@@ -200,7 +216,11 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         let (name, began) = self.ids.remove(&id)?;
         let now = self.live.now();
         let took = now.since(began);
-        let span = tracing::info_span!("turn", pool = name.as_str());
+        let rollout = match &ended {
+            Ok((_, Made { did: Ok(Did::Turn(report)), .. })) => tell::rollout(report),
+            _ => None,
+        };
+        let span = tracing::info_span!("turn", pool = name.as_str(), rollout);
         let over = span.in_scope(|| self.ended(&name, ended, took, now));
         let shows = self.kept.get_mut(&name).map(|kept| std::mem::take(&mut kept.shows));
         shows.into_iter().flatten().for_each(|show| self.show(&name, show));
@@ -228,7 +248,8 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 });
                 match did {
                     Ok(did) => self.did(name, did, took, now),
-                    Err(error) => return self.failed(name, &error, took, now),
+                    Err(Undone::Failed(error)) => return self.failed(name, &error, took, now),
+                    Err(Undone::Cut) => self.cut_off(name, took, now),
                 }
                 None
             }
@@ -262,7 +283,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                     self.counters.law(0);
                 }
                 let before = self.board.pool(name);
-                tell::turn(before.as_ref().and_then(|seen| seen.report.as_deref()), &report);
+                let turn = self.kept.get(name).and_then(|kept| kept.turn.as_ref());
+                let journal = turn.and_then(PoolTurn::remembered).map(|image| &image.journal);
+                let was = before.as_ref().and_then(|seen| seen.report.as_deref());
+                tell::turn(was, &report, journal);
                 if before.is_some_and(|seen| seen.failing.is_some()) {
                     tracing::info!("can be looked after again");
                 }
@@ -317,11 +341,24 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         None
     }
 
+    /// It is no longer beside its next: whatever it waited for was let go with it.
+    fn cut_off(&mut self, name: &PoolName, took: Span, now: Time) {
+        self.counters.turn(Outcome::Failed, took);
+        let say = format!("the turn hung and was cut off after {LONGEST_TURN}");
+        tracing::error!("{say}; the pool backs off, and what was sent is settled by the next turn");
+        self.wake.failed(name, now, None);
+        self.note_failure(name, say, now);
+        if let Some(kept) = self.kept.get_mut(name) {
+            kept.cut = true;
+        }
+    }
+
     fn note_failure(&self, name: &PoolName, say: String, now: Time) {
+        let retry = self.wake.due(name);
         self.board.change_pool(name, |seen| {
             let failing = seen.failing.take();
             let (since, turns) = failing.map_or((now, 0), |failing| (failing.since, failing.turns));
-            seen.failing = Some(Failing { since, turns: turns + 1, say: say.into() });
+            seen.failing = Some(Failing { since, turns: turns + 1, say: say.into(), retry });
             seen.running = false;
         });
     }
@@ -331,6 +368,13 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         match self.kept.contains_key(pool) {
             true => self.wake.ask(pool, Why::Operator, now),
             false => tracing::warn!(pool = pool.as_str(), "asked for, and not managed"),
+        }
+    }
+
+    /// Of pools in nobody's care others may have asked as well: that waits for their files.
+    fn overheard(&mut self, pool: &PoolName, now: Time) {
+        if self.kept.contains_key(pool) {
+            self.wake.ask(pool, Why::Operator, now);
         }
     }
 
@@ -351,6 +395,45 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             let scene = Scene { policy, report, machines, open, asks, facts, state };
             // Whoever asked may be gone.
             let _unseen = show.send(scene);
+        }
+    }
+}
+
+/// What one turn is made with.
+struct Work<S, C> {
+    live: Arc<Live<S, C>>,
+    policy: Arc<Policy>,
+    lease: Lease,
+    released: bool,
+}
+
+impl<S: Store + Send + Sync + 'static, C: Ticks> Work<S, C> {
+    /// To its end, or until it has taken too long: then all of it is dropped before anybody hears of it.
+    async fn make(self, mut turn: PoolTurn, after_cut: bool, at_most: Time) -> Made {
+        let clock = self.live.clock().clone();
+        let did = tokio::select! {
+            biased;
+            did = self.work(&mut turn, after_cut) => did.map_err(Undone::Failed),
+            () = clock.sleep_until(at_most) => Err(Undone::Cut),
+        };
+        if matches!(did, Err(Undone::Cut)) {
+            turn = new_turn(turn.pool());
+        }
+        Made { turn, did }
+    }
+
+    async fn work(&self, turn: &mut PoolTurn, after_cut: bool) -> Result<Did, TurnError> {
+        let Self { live, policy, lease, released } = self;
+        if after_cut {
+            // Writes are made in their order: after this one, what the cut turn asked for is there or never will be.
+            let pool = turn.pool().clone();
+            let last = Commit::new(pool.clone(), lease.epoch, live.now());
+            let asked = live.store().commit(&last).await;
+            asked.map_err(|source| TurnError::Store { pool, source })?;
+        }
+        match released {
+            false => turn.turn(&**live, policy, lease).await.map(|r| Did::Turn(Box::new(r))),
+            true => turn.watch(&**live, policy, lease).await.map(Did::Watched),
         }
     }
 }

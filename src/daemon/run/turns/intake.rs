@@ -10,6 +10,7 @@ use crate::daemon::run::live::Ticks;
 use crate::memory::{Loaded, Store};
 use crate::model::ids::PoolName;
 use crate::model::journal::{Entry, Phase};
+use crate::model::policy::{Draft, Policy};
 use crate::model::time::{Span, Time};
 use crate::reconcile::PoolTurn;
 use crate::wake::Why;
@@ -22,20 +23,19 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     pub async fn recover(&mut self, pools: &Pools, store: &S) {
         let now = self.live.now();
         let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
-        match store.pools().await {
-            Ok(known) => {
-                for name in known.iter().filter(|name| !is_meant(name)) {
-                    let pool = name.as_str();
-                    tracing::info!(pool, "remembered, and nothing names it: it is let alone");
-                }
-            }
-            Err(error) => tracing::error!("the store does not say which pools it knows: {error}"),
-        }
         for seen in self.board.pools() {
             let name = &seen.policy.name;
             if !pools.meant.iter().any(|meant| meant.policy.name == *name) {
                 self.board.remove(name);
             }
+        }
+        match store.pools().await {
+            Ok(known) => {
+                for name in known.iter().filter(|name| !is_meant(name)) {
+                    self.recover_released(name, store, now).await;
+                }
+            }
+            Err(error) => tracing::error!("the store does not say which pools it knows: {error}"),
         }
         for (n, meant) in pools.meant.iter().enumerate() {
             let name = &meant.policy.name;
@@ -53,6 +53,49 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 Err(error) => tracing::error!(pool, "cannot be read from the store: {error}"),
             }
         }
+    }
+
+    /// A pool that nothing names any more: what was begun is watched to its end, and no machine is touched.
+    async fn recover_released(&mut self, name: &PoolName, store: &S, now: Time) {
+        let (pool, mut turn) = (name.as_str(), new_turn(name));
+        let (open, oldest, set) = match turn.recover(store).await {
+            Ok(image) => {
+                let (open, oldest) = oldest(&image.journal);
+                (open, oldest, image.set.clone())
+            }
+            Err(error) => {
+                tracing::error!(pool, "cannot be read from the store: {error}");
+                return;
+            }
+        };
+        if open == 0 {
+            tracing::info!(pool, "remembered, and nothing names it: it is let alone");
+            return;
+        }
+        // How long a delete may take is as usual, since no file says otherwise.
+        let policy = set.map(|set| Policy::build(Draft::with_defaults(name.clone(), set)));
+        let Some(Ok(policy)) = policy else {
+            tracing::warn!(
+                pool,
+                open,
+                "nothing names it, and of what was begun it is not known on which scale set: \
+                 give it a pool file until that is settled"
+            );
+            return;
+        };
+        tracing::info!(pool, open, "nothing names it: what was begun is watched to its end");
+        let policy = Arc::new(policy);
+        self.live.azure().watch(name, &policy);
+        let seen = PoolSeen::new(Arc::clone(&policy));
+        self.kept.insert(name.clone(), Kept { released: true, ..Kept::new(policy, turn) });
+        self.board.set_pool(
+            name,
+            || seen,
+            |seen| {
+                (seen.standing, seen.open, seen.oldest) = (Standing::Released, open, oldest);
+            },
+        );
+        self.wake.ask(name, Why::News(Span::ZERO), now);
     }
 
     /// Pools as files and documents say now.
@@ -100,9 +143,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         match self.kept.get_mut(name) {
             Some(kept) => (kept.policy, kept.released) = (Arc::clone(policy), false),
             None => {
-                let (policy, shows) = (Arc::clone(policy), Vec::new());
-                let kept = Kept { policy, turn: Some(fresh), released: false, shows };
-                self.kept.insert(name.clone(), kept);
+                self.kept.insert(name.clone(), Kept::new(Arc::clone(policy), fresh));
             }
         }
         let seen = || PoolSeen::new(Arc::clone(policy));
