@@ -182,6 +182,12 @@ impl Client {
         }
     }
 
+    /// What was answered, whatever its status says; once.
+    pub async fn probe(&self, request: &Request<'_>) -> Result<String, ClientError> {
+        let response = self.build(request)?.send().await.map_err(|error| self.lost(&error))?;
+        response.text().await.map_err(|error| self.lost(&error))
+    }
+
     /// With how long to wait at least, where it may be tried again.
     async fn try_once(
         &self,

@@ -13,9 +13,67 @@ use super::text::list;
 use crate::api::v1::node::MAX_BYTES;
 use crate::api::v1::pool::Pools;
 use crate::api::v1::problem::Problem;
-use crate::daemon::{House, Looked};
+use crate::daemon::{BadSetId, House, Looked, set_id};
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::{Draft, Owner, Policy};
+
+/// How a pool is named: by its name, to who keeps it, or by the id of its scale set, to the cloud.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Named {
+    Pool(String),
+    Set(ScaleSetId),
+}
+
+impl Named {
+    pub fn read(text: &str) -> Result<Self, BadName> {
+        if text.contains('/') {
+            return set_id(text).map(Named::Set).map_err(BadName::Set);
+        }
+        if text.trim().is_empty() { Err(BadName::Empty) } else { Ok(Named::Pool(text.to_owned())) }
+    }
+}
+
+/// A pool of a Poolkeeper that serves.
+pub(super) fn pool_name(text: &str) -> Result<String, BadName> {
+    match text {
+        text if text.trim().is_empty() => Err(BadName::Empty),
+        text if text.contains('/') => Err(BadName::Place),
+        text => Ok(text.to_owned()),
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BadName {
+    #[error("a pool has a name")]
+    Empty,
+    #[error("a pool is named by its name; a file is given with --snapshot")]
+    Place,
+    #[error(transparent)]
+    Set(BadSetId),
+}
+
+/// Names and ids apart; both at once would ask two who may not agree.
+pub(super) fn split(named: &[Named]) -> Result<(Vec<&str>, Vec<ScaleSetId>), Failure> {
+    let (mut names, mut sets) = (Vec::new(), Vec::new());
+    for one in named {
+        match one {
+            Named::Pool(name) => names.push(name.as_str()),
+            Named::Set(set) => sets.push(set.clone()),
+        }
+    }
+    if !sets.is_empty() {
+        no_names(&names)?;
+    }
+    Ok((names, sets))
+}
+
+/// Pools that are looked at in the cloud are not named by their names.
+pub(super) fn no_names(names: &[&str]) -> Result<(), Failure> {
+    let Some(name) = names.first() else { return Ok(()) };
+    let say = format!("{name} is the name of a pool, and the others are looked at in the cloud");
+    Err(Failure::usage(say)
+        .help("name them all by name, or by pool file and /subscriptions/<id>/… alone"))
+}
 
 /// A pool to look at.
 #[derive(Debug, Clone)]

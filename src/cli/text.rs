@@ -129,6 +129,25 @@ pub fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> S
     }
 }
 
+/// Names that look like what was asked for.
+pub fn alike<'a>(names: &[&'a str], written: &str) -> Vec<&'a str> {
+    const MOST: usize = 3;
+    let near = crate::api::v1::diagnostic::nearest(written, names);
+    let parts = names
+        .iter()
+        .copied()
+        .filter(|name| !written.is_empty() && (name.contains(written) || written.ends_with(name)));
+    let mut found: Vec<&str> = near.into_iter().chain(parts).collect();
+    let mut seen = Vec::new();
+    found.retain(|name| {
+        let new = !seen.contains(name);
+        seen.push(name);
+        new
+    });
+    found.truncate(MOST);
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

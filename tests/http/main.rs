@@ -12,6 +12,9 @@
 #[expect(dead_code, reason = "shared with suites that use more of it")]
 mod program;
 
+#[path = "../support/golden.rs"]
+mod golden;
+
 mod apply;
 mod contract;
 mod cuts;
@@ -25,9 +28,11 @@ mod limits;
 
 mod looks;
 mod people;
+mod screens;
 
 #[path = "../support/signed.rs"]
 mod signed;
+
 mod sockets;
 mod terminal;
 mod wishes;

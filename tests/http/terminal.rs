@@ -14,12 +14,12 @@ use tokio::net::TcpListener;
 use crate::kit::{Kit, document};
 use crate::program::{Ended, command, file, finish, written};
 
-struct Served {
-    kit: Kit,
-    server: String,
+pub struct Served {
+    pub kit: Kit,
+    pub server: String,
 }
 
-async fn serve(kit: Kit) -> Served {
+pub async fn serve(kit: Kit) -> Served {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let listening = Listening::at(any, None, kit.api.clone()).await.unwrap();
     let server = format!("http://{}", listening.address());
@@ -27,7 +27,7 @@ async fn serve(kit: Kit) -> Served {
     Served { kit, server }
 }
 
-async fn run(server: &str, token: Option<&str>, args: &[&str]) -> Ended {
+pub async fn run(server: &str, token: Option<&str>, args: &[&str]) -> Ended {
     let mut command = command(args);
     command.env("POOLKEEPER_SERVER", server);
     if let Some(token) = token {
@@ -37,7 +37,7 @@ async fn run(server: &str, token: Option<&str>, args: &[&str]) -> Ended {
 }
 
 impl Served {
-    async fn run(&self, args: &[&str]) -> Ended {
+    pub async fn run(&self, args: &[&str]) -> Ended {
         run(&self.server, None, args).await
     }
 

@@ -70,6 +70,12 @@ pub fn foremost(holds: &[Hold]) -> Option<&Hold> {
     holds.iter().min_by_key(|hold| rank(hold).unwrap_or(ORDER.len()))
 }
 
+/// The same by the names that documents have; of a broken law it begins with `law:`. The lowest says most.
+pub fn rank(reason: &str) -> usize {
+    let code = reason.split(':').next().unwrap_or_default();
+    ORDER.iter().position(|known| known.code() == code).unwrap_or(ORDER.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

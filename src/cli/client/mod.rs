@@ -1,9 +1,11 @@
 //! Commands that ask a Poolkeeper that serves: verbs, pools, history, audit.
 //!
 //! Never here: a decision, or a second way to a change: everything goes through the HTTP API, with who and why.
-//! Begin with [`Server::ask`]; `verbs` are the wishes, `pools` what is applied, got and removed, `told` what happened.
+//! Begin with [`Line`]; `verbs` are the wishes, `pools` what is applied, got and removed, `told` what happened, `served`
+//! what pages tell of a pool.
 
 mod pools;
+pub(super) mod served;
 mod told;
 mod verbs;
 
@@ -18,13 +20,21 @@ use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 
 use super::exit::{Exit, Failure};
 use crate::api::client::{Client, ClientError, DEFAULT_SERVER, Request, Token};
 
+/// Items of one page: the most that is answered.
+const PAGE: u32 = 500;
+
+/// No turn of a pool has decided yet.
+pub(super) const NO_PLAN_YET: &str = "noPlanYet";
+
 /// The end of what these commands say of themselves.
-const ENVIRONMENT: &str = "\
+pub(super) const ENVIRONMENT: &str = "\
 Environment:
   POOLKEEPER_SERVER      the server, where --server does not say
   POOLKEEPER_TOKEN_FILE  a file that holds the token; or, without it,
@@ -65,24 +75,90 @@ impl Server {
         Client::new(&server, token, ca.transpose()?.as_deref()).map_err(|error| failure(&error))
     }
 
-    /// The one way of every request.
+    /// For several requests, one after the other.
+    pub(in crate::cli) fn line(&self) -> Result<Line, Failure> {
+        Line::of(self.client()?)
+    }
+
     fn ask(&self, request: &Request<'_>) -> Result<String, Failure> {
-        let client = self.client()?;
+        self.line()?.send(request)
+    }
+
+    fn ask_json(&self, request: &Request<'_>) -> Result<(String, Value), Failure> {
+        self.line()?.read(request)
+    }
+}
+
+/// A line to a server: every request goes over one.
+#[derive(Debug)]
+pub(in crate::cli) struct Line {
+    client: Client,
+    runtime: Runtime,
+}
+
+impl Line {
+    fn of(client: Client) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
             Failure::new(Exit::Internal, "internal", format!("no runtime: {error}"))
         })?;
-        runtime.block_on(client.send(request)).map_err(|error| failure(&error))
+        Ok(Self { client, runtime })
     }
 
-    fn ask_json(&self, request: &Request<'_>) -> Result<(String, Value), Failure> {
-        let text = self.ask(request)?;
-        let read: Result<Value, _> = serde_json::from_str(&text);
-        let value = read.map_err(|_| {
-            Failure::new(Exit::Internal, "strangeAnswer", "the server's answer is no JSON")
-        })?;
-        Ok((text, value))
+    fn send(&self, request: &Request<'_>) -> Result<String, Failure> {
+        self.runtime.block_on(self.client.send(request)).map_err(|error| failure(&error))
     }
+
+    /// What was answered, as text and as what it is.
+    pub fn read<T: DeserializeOwned>(&self, request: &Request<'_>) -> Result<(String, T), Failure> {
+        let text = self.send(request)?;
+        let read = understood(&text)?;
+        Ok((text, read))
+    }
+
+    /// An answer whose status says something, as those to probes.
+    pub fn probe<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Failure> {
+        let request = Request::get(path);
+        let asked = self.runtime.block_on(self.client.probe(&request));
+        understood(&asked.map_err(|error| failure(&error))?)
+    }
+
+    /// Every page of a list as one.
+    pub fn all(&self, path: &[&str]) -> Result<Value, Failure> {
+        let mut all: Option<Value> = None;
+        let mut after: Option<String> = None;
+        loop {
+            let mut request = Request::get(path).with("limit", PAGE);
+            if let Some(after) = &after {
+                request = request.with("after", after);
+            }
+            let (_, mut page): (_, Value) = self.read(&request)?;
+            after = page["next"].as_str().map(str::to_owned);
+            match (&mut all, page["items"].as_array_mut()) {
+                (Some(all), Some(items)) => {
+                    if let Some(known) = all["items"].as_array_mut() {
+                        known.append(items);
+                    }
+                }
+                _ => all = Some(page),
+            }
+            if after.is_none() {
+                let mut all = all.unwrap_or_default();
+                all["next"] = Value::Null;
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn understood<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| strange(&error))
+}
+
+fn strange(error: &serde_json::Error) -> Failure {
+    let say = format!("the server's answer is not understood: {error}");
+    Failure::new(Exit::Internal, "strangeAnswer", say)
+        .help("the server may be of another version: `poolkeeper --version` says which this is")
 }
 
 pub(super) fn failure(error: &ClientError) -> Failure {
@@ -101,6 +177,7 @@ pub(super) fn failure(error: &ClientError) -> Failure {
                 401 => (Exit::NotPermitted, "unauthenticated"),
                 403 => (Exit::NotPermitted, "forbidden"),
                 404 => (Exit::NotFound, "notFound"),
+                409 if refused.code == NO_PLAN_YET => (Exit::Unreachable, NO_PLAN_YET),
                 409 | 412 => (Exit::Input, "conflict"),
                 429 | 503 => (Exit::Unreachable, "unavailable"),
                 500.. => (Exit::Internal, "serverFault"),

@@ -18,9 +18,6 @@ use crate::cli::term::Style;
 use crate::cli::text::plain;
 use crate::model::policy::Policy;
 
-/// Items of one page: the most that is answered.
-const PAGE: u32 = 500;
-
 const APPLY: &str = "Puts pools under management, or changes their documents";
 const APPLY_MORE: &str = "\
 Each pool of the file is checked here, then handed to the Poolkeeper that serves, which keeps it. A pool that is written \
@@ -169,48 +166,23 @@ impl Get {
     pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
         let is_json = shell.one_document("get")?;
         let Some(pool) = &self.pool else {
-            let list = self.all(&["pools"])?;
+            let list = self.server.line()?.all(&["pools"])?;
             return show(shell, is_json, &list, pools);
         };
         let mut path = vec!["pools", pool.as_str()];
         path.extend(self.part.path());
         if self.part == Part::Machines {
-            let list = self.all(&path)?;
+            let list = self.server.line()?.all(&path);
+            let list = list.map_err(|failure| self.server.nearest(pool, failure))?;
             return show(shell, is_json, &list, machines);
         }
-        let (written, value) = self.server.ask_json(&Request::get(&path))?;
+        let answer = self.server.ask_json(&Request::get(&path));
+        let (written, value) = answer.map_err(|failure| self.server.nearest(pool, failure))?;
         match is_json {
             true => shell.line(&written)?,
             false => shell.line(&serde_json::to_string_pretty(&value).unwrap_or(written))?,
         }
         Ok(Exit::Done)
-    }
-
-    /// Every page of a list as one.
-    fn all(&self, path: &[&str]) -> Result<Value, Failure> {
-        let mut all: Option<Value> = None;
-        let mut after: Option<String> = None;
-        loop {
-            let mut request = Request::get(path).with("limit", PAGE);
-            if let Some(after) = &after {
-                request = request.with("after", after);
-            }
-            let (_, mut page) = self.server.ask_json(&request)?;
-            after = page["next"].as_str().map(str::to_owned);
-            match (&mut all, page["items"].as_array_mut()) {
-                (Some(all), Some(items)) => {
-                    if let Some(known) = all["items"].as_array_mut() {
-                        known.append(items);
-                    }
-                }
-                _ => all = Some(page),
-            }
-            if after.is_none() {
-                let mut all = all.unwrap_or_default();
-                all["next"] = Value::Null;
-                return Ok(all);
-            }
-        }
     }
 }
 

@@ -54,9 +54,10 @@ struct Lines {
 
 impl History {
     pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
-        self.lines.show(shell, &["pools", &self.pool, "history"], |line| {
+        let shown = self.lines.show(shell, &["pools", &self.pool, "history"], |line| {
             format!("{}  {}", text(line, "at"), text(line, "say"))
-        })
+        });
+        shown.map_err(|failure| self.lines.server.nearest(&self.pool, failure))
     }
 }
 

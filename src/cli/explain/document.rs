@@ -9,6 +9,7 @@ use crate::api::v1::becomes::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::api::v1::{self, API_VERSION};
 use crate::cli::decide::Decision;
+use crate::cli::page::Facts;
 use crate::model::action::Class;
 use crate::model::budget::Hold;
 use crate::model::ids::{NodeName, Revision, VmId, Zone};
@@ -98,7 +99,7 @@ pub(super) fn encode(snapshot: &SnapshotInput, decision: &Decision, at: Option<u
         at: snapshot.now.to_string(),
         say: match &machine {
             Some(machine) => format!("{} is {}: {}", machine.id, machine.class, machine.say),
-            None => super::headline(snapshot, decision),
+            None => super::headline(&Facts::of(snapshot, decision)),
         },
         reason: super::reason(decision).map(reason),
         machine,

@@ -1,59 +1,93 @@
 //! One machine: its class, why, what becomes of it, and what the records say.
 
+use crate::api::v1;
 use crate::api::v1::becomes::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
+use crate::cli::decide::Decision;
 use crate::cli::exit::Failure;
 use crate::cli::page::{Page, class_style, condition_name, lifecycle_name, revision, since};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
-use crate::cli::text::{clock, plain, when};
+use crate::cli::text::{clock, nearer, plain, when};
 use crate::model::action::Class;
 use crate::model::ids::{NodeName, VmId, Zone};
 use crate::model::journal::{Entry, Outcome, Phase};
 use crate::model::machine::{Machine, Protection};
 use crate::model::plan::MachineReport;
+use crate::model::time::Time;
 
 /// The position of the machine that is meant. Of several with one id, the youngest: the others were there before.
-pub(super) fn find(written: &str, snapshot: &SnapshotInput) -> Result<usize, Failure> {
-    let is = |machine: &Machine| machine.id.as_str() == written;
-    let also = |machine: &Machine| {
+pub(super) fn find(written: &str, pool: &str, machines: &[&Machine]) -> Result<usize, Failure> {
+    let is = |machine: &&Machine| machine.id.as_str() == written;
+    let also = |machine: &&Machine| {
         let vm = machine.vm.as_ref().is_some_and(|vm| vm.as_str().eq_ignore_ascii_case(written));
         vm || machine.node.as_ref().is_some_and(|node| node.as_str() == written)
     };
-    let machines = &snapshot.machines;
     let found = machines.iter().rposition(is).or_else(|| machines.iter().rposition(also));
-    found.ok_or_else(|| super::not_found(written, snapshot))
+    found.ok_or_else(|| super::not_found(written, pool, machines))
 }
 
-pub(super) fn page(page: &mut Page, at: usize) {
-    let (snapshot, report) = (page.snapshot, page.report());
-    let of = report.machines.iter().find(|machine| machine.index as usize == at);
-    let (Some(machine), Some(report)) = (snapshot.machines.get(at), of) else { return };
-    let id = plain(machine.id.as_str()).into_owned();
-    let headline = format!("{id} is {}: {}", report.class.name(), page.sentence(report));
-    page.paragraph(&headline);
+/// What is told of one machine.
+pub(super) struct About<'a> {
+    pub machine: &'a Machine,
+    pub class: Option<Class>,
+    pub say: String,
+    pub becomes: Option<String>,
+    pub next: Option<Time>,
+    /// What its revision is held against.
+    pub target: String,
+    pub history: Vec<(&'static str, String)>,
+}
+
+impl<'a> About<'a> {
+    pub fn of(snapshot: &'a SnapshotInput, decision: &Decision, at: usize) -> Option<Self> {
+        let (input, planned) = (snapshot.input(), &decision.planned);
+        let machines = &planned.report.machines;
+        let report = machines.iter().find(|machine| machine.index as usize == at)?;
+        let machine = snapshot.machines.get(at)?;
+        let say = v1::plan::say(&input, planned, report);
+        Some(Self {
+            machine,
+            class: Some(report.class),
+            say: say.map_or_else(String::new, |say| say.to_string()),
+            becomes: Some(becomes(report.why).to_owned()),
+            next: report.next,
+            target: format!("the scale set has {}", snapshot.set.revision),
+            history: history(machine, report, snapshot),
+        })
+    }
+}
+
+pub(super) fn page(page: &mut Page<'_>, about: &About<'_>) {
+    let now = page.facts.at;
+    let id = plain(about.machine.id.as_str()).into_owned();
+    let class = about.class.map_or("not judged yet", Class::name);
+    page.paragraph(&format!("{id} is {class}: {}", nearer(&about.say, now)));
     page.line("");
     let mut table = Table::new(2);
     let mut row = |name: &str, text: String, style: Style| {
         table.row([Cell::new(name, Style::Dim), Cell::new(text, style)]);
     };
-    row("Becomes", becomes(report.why).to_owned(), Style::Bold);
-    if let Some(next) = report.next {
-        row("Looked at", when(next, snapshot.now), Style::Plain);
+    if let Some(becomes) = &about.becomes {
+        row("Becomes", becomes.clone(), Style::Bold);
     }
-    row("Class", class(report.class), class_style(report.class));
-    for (name, text) in record(machine, snapshot) {
+    if let Some(next) = about.next {
+        row("Looked at", when(next, now), Style::Plain);
+    }
+    if let Some(class) = about.class {
+        row("Class", means(class), class_style(class));
+    }
+    for (name, text) in record(about.machine, &about.target, now) {
         row(name, text, Style::Plain);
     }
-    for (name, text) in history(machine, report, snapshot) {
-        row(name, text, Style::Plain);
+    for (name, text) in &about.history {
+        row(name, text.clone(), Style::Plain);
     }
-    let pool = super::headline(snapshot, page.decision);
-    row("Pool", pool, Style::Plain);
+    row("Pool", super::headline(&page.facts), Style::Plain);
     page.draw(&table);
 }
 
-fn class(class: Class) -> String {
+fn means(class: Class) -> String {
     let means = match class {
         Class::Leaving => "on its way out",
         Class::Updating => "being updated in place",
@@ -71,12 +105,11 @@ fn class(class: Class) -> String {
 }
 
 /// What the record says.
-fn record(machine: &Machine, snapshot: &SnapshotInput) -> Vec<(&'static str, String)> {
-    let now = snapshot.now;
+fn record(machine: &Machine, target: &str, now: Time) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("Condition", since(condition_name(machine.condition), machine.since, now)),
         ("Lifecycle", since(lifecycle_name(machine.lifecycle), machine.lifecycle_since, now)),
-        ("Revision", on_target(machine, snapshot)),
+        ("Revision", format!("{}; {target}", revision(machine))),
         (
             "Served",
             if machine.ever_available { "yes, it was available" } else { "never yet" }.into(),
@@ -108,10 +141,6 @@ fn record(machine: &Machine, snapshot: &SnapshotInput) -> Vec<(&'static str, Str
         rows.push(("Named", format!("by {}: {}{now}", asked.by, asked.why)));
     }
     rows
-}
-
-fn on_target(machine: &Machine, snapshot: &SnapshotInput) -> String {
-    format!("{}; the scale set has {}", revision(machine), snapshot.set.revision)
 }
 
 /// What was done with it, is under way, and waits.

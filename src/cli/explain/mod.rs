@@ -1,10 +1,12 @@
-//! `explain`: why nothing (more) happens now, to the pool of a snapshot or to one of its machines.
+//! `explain`: why nothing (more) happens now, to a pool or to one of its machines: of a Poolkeeper that serves, or of a
+//! snapshot.
 //!
 //! Never here: a reason of its own; it reads those of the plan. Begin with [`Explain::run`]; `foremost` finds the hold that
-//! says most, `machine` is the page of one machine, `document` the JSON of both.
+//! says most, `machine` is the page of one machine, `document` the JSON of a snapshot's, `served` asks the server.
 
 mod document;
 mod machine;
+mod served;
 
 use std::path::PathBuf;
 
@@ -12,70 +14,111 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::args::with_exit_codes;
+use super::client::{ENVIRONMENT, Server};
 use super::decide::{Decision, decide};
 use super::exit::{Exit, Failure};
-use super::page::{Page, circumstances, object, remedy, rule};
+use super::page::{Facts, Page, circumstances, remedy, rule_and_say};
 use super::shell::Shell;
 use super::source::Source;
-use super::text::{TIE, count, list, nearer, plain, when};
-use crate::api::v1::snapshot::SnapshotInput;
+use super::text::{TIE, alike, count, list, plain, when};
 use crate::model::budget::Hold;
+use crate::model::machine::Machine;
 
 const ABOUT: &str = "Says why nothing (more) happens now, to a pool or to one machine";
 const MORE: &str = "\
-Reads a snapshot, decides as `plan` does, and tells the reason: first one line that names the rule, its numbers, what \
-blocks, and when it is looked at again; then the details.
+Asks a Poolkeeper that serves what the last turn of the POOL decided, or reads a snapshot and decides as `plan` does, and \
+tells the reason: first one line that names the rule, its numbers, what blocks, and when it is looked at again; then the \
+details.
 
-With a MACHINE it tells about that one: its class, the reason, what becomes of it and when, and what the records say. \
-A machine is named by its id, its vmId or its node.";
+With a MACHINE it tells about that one: its class, the reason, what becomes of it and when, what the records say, and by \
+a Poolkeeper that serves also what happened to it. A machine is named by its id, its vmId or its node.";
 const EXAMPLES: &str = "\
 Examples:
-  poolkeeper explain --snapshot now.json               why the pool waits
-  poolkeeper explain --snapshot now.json 17            what becomes of machine 17
-  poolkeeper explain --snapshot - -o json < now.json | jq -r .say
-                                                       the one line, for a chat message";
+  poolkeeper explain web                               why the pool waits
+  poolkeeper explain web 17                            why machine 17 is, or is not, replaced
+  poolkeeper explain --snapshot now.json               the same, of a snapshot
+  poolkeeper explain --snapshot now.json 17
+  poolkeeper explain web -o json | jq -r .say          the one line, for a chat message";
 
 #[derive(Debug, Args)]
 #[command(
     about = ABOUT,
     long_about = format!("{ABOUT}.\n\n{MORE}"),
-    after_long_help = with_exit_codes(EXAMPLES)
+    after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{ENVIRONMENT}")),
+    override_usage = "poolkeeper explain [OPTIONS] <POOL> [MACHINE]\n       \
+        poolkeeper explain [OPTIONS] --snapshot <FILE> [MACHINE]"
 )]
 pub struct Explain {
-    /// The snapshot, or `-` for standard input
+    /// A snapshot, or `-` for standard input
     #[arg(short, long, value_name = "FILE")]
-    snapshot: PathBuf,
+    snapshot: Option<PathBuf>,
+
+    /// A pool of a Poolkeeper that serves; left out with a snapshot, which is of one pool
+    #[arg(
+        value_parser = NonEmptyStringValueParser::new(),
+        required_unless_present = "snapshot",
+        value_name = "POOL"
+    )]
+    first: Option<String>,
 
     /// One machine: its id, its vmId or its node
-    #[arg(value_parser = NonEmptyStringValueParser::new())]
-    machine: Option<String>,
+    #[arg(
+        value_parser = NonEmptyStringValueParser::new(),
+        conflicts_with = "snapshot",
+        value_name = "MACHINE"
+    )]
+    second: Option<String>,
+
+    #[command(flatten)]
+    server: Server,
 }
 
 impl Explain {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
         let json = shell.one_document("explain")?;
-        let snapshot = super::plan::read(&Source::new(&self.snapshot), shell)?;
-        let decision = decide(&snapshot)?;
-        let at = match &self.machine {
-            Some(name) => Some(machine::find(name, &snapshot)?),
-            None => None,
-        };
-        if json {
-            shell.line(&document::encode(&snapshot, &decision, at))?;
-            return Ok(decision.exit());
+        match (&self.snapshot, &self.first) {
+            (None, Some(pool)) => {
+                super::live::pool_name(pool).map_err(|bad| Failure::usage(bad.to_string()))?;
+                served::explain(&self.server, pool, self.second.as_deref(), json, shell)
+            }
+            (Some(source), machine) => {
+                of_snapshot(&Source::new(source), machine.as_deref(), json, shell)
+            }
+            (None, None) => Err(Failure::usage("a pool or a snapshot is needed")),
         }
-        let mut page = Page::new(&snapshot, &decision, shell.term);
-        match at {
-            Some(at) => machine::page(&mut page, at),
-            None => pool(&mut page),
-        }
-        shell.print(&page.text)?;
-        Ok(decision.exit())
     }
 }
 
-fn pool(page: &mut Page) {
-    let line = headline(page.snapshot, page.decision);
+fn of_snapshot(
+    source: &Source,
+    machine: Option<&str>,
+    json: bool,
+    shell: &mut Shell,
+) -> Result<Exit, Failure> {
+    let snapshot = super::plan::read(source, shell)?;
+    let decision = decide(&snapshot)?;
+    let at = match machine {
+        Some(name) => {
+            let machines: Vec<&Machine> = snapshot.machines.iter().collect();
+            Some(machine::find(name, snapshot.policy.name.as_str(), &machines)?)
+        }
+        None => None,
+    };
+    if json {
+        shell.line(&document::encode(&snapshot, &decision, at))?;
+        return Ok(decision.exit());
+    }
+    let mut page = Page::new(&snapshot, &decision, shell.term);
+    match at.and_then(|at| machine::About::of(&snapshot, &decision, at)) {
+        Some(about) => machine::page(&mut page, &about),
+        None => pool(&mut page),
+    }
+    shell.print(&page.text)?;
+    Ok(decision.exit())
+}
+
+fn pool(page: &mut Page<'_>) {
+    let line = headline(&page.facts);
     page.paragraph(&line);
     page.line("");
     page.numbers();
@@ -91,18 +134,13 @@ fn reason(decision: &Decision) -> Option<&Hold> {
 }
 
 /// One line: what is done, and why no more.
-fn headline(snapshot: &SnapshotInput, decision: &Decision) -> String {
-    let (planned, now) = (&decision.planned, snapshot.now);
-    let name = plain(snapshot.policy.name.as_str());
-    let acts: Vec<String> = planned
-        .actions
-        .iter()
-        .map(|action| format!("{} {}", action.verb().name(), object(action)))
-        .collect();
-    let acts = acts.join(", ");
-    let numbers = &planned.report.numbers;
-    let why = reason(decision).map(|hold| {
-        let mut parts = vec![format!("{}: {}", rule(hold), nearer(&hold.say, now))];
+fn headline(facts: &Facts<'_>) -> String {
+    let now = facts.at;
+    let name = plain(&facts.pool);
+    let acts = facts.actions.iter().map(|action| format!("{} {}", action.verb, action.object));
+    let acts = acts.collect::<Vec<_>>().join(", ");
+    let why = facts.foremost.and_then(|at| facts.holds.get(at)).map(|hold| {
+        let mut parts = vec![rule_and_say(hold, now)];
         parts.extend(circumstances(hold));
         parts.extend(remedy(hold));
         parts.join("; ")
@@ -113,36 +151,17 @@ fn headline(snapshot: &SnapshotInput, decision: &Decision) -> String {
         (None, false) => format!("{name} does now: {acts}; nothing stands against it"),
         (None, true) => format!(
             "{name} has nothing to do: {} of {} available, {} outdated",
-            numbers.available,
-            count(numbers.desired as usize, "machine"),
-            numbers.outdated
+            facts.available,
+            count(facts.desired as usize, "machine"),
+            facts.outdated
         ),
     };
-    format!("{say}; looked at again {}", when(planned.report.again, now)).replace(TIE, " ")
+    format!("{say}; looked at again {}", when(facts.again, now)).replace(TIE, " ")
 }
 
-/// Names that look like what was asked for.
-fn alike<'a>(names: &[&'a str], written: &str) -> Vec<&'a str> {
-    const MOST: usize = 3;
-    let near = crate::api::v1::diagnostic::nearest(written, names);
-    let parts = names
-        .iter()
-        .copied()
-        .filter(|name| !written.is_empty() && (name.contains(written) || written.ends_with(name)));
-    let mut found: Vec<&str> = near.into_iter().chain(parts).collect();
-    let mut seen = Vec::new();
-    found.retain(|name| {
-        let new = !seen.contains(name);
-        seen.push(name);
-        new
-    });
-    found.truncate(MOST);
-    found
-}
-
-fn not_found(written: &str, snapshot: &SnapshotInput) -> Failure {
-    let names: Vec<&str> = snapshot.machines.iter().map(|machine| machine.id.as_str()).collect();
-    let say = format!("pool {} has no machine {written}", snapshot.policy.name.as_str());
+fn not_found(written: &str, pool: &str, machines: &[&Machine]) -> Failure {
+    let names: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+    let say = format!("pool {pool} has no machine {written}");
     let failure = Failure::new(Exit::NotFound, "notFound", say);
     let near = alike(&names, written);
     match (near.is_empty(), names.is_empty()) {

@@ -1,12 +1,11 @@
 //! The table of machines.
 
-use super::Page;
+use super::{MachineFacts, Page};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
-use crate::cli::text::{count, short};
+use crate::cli::text::{count, nearer, short};
 use crate::model::action::Class;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
-use crate::model::plan::{MachineReport, Why};
 
 /// Of more machines than this, those with nothing to say are counted instead of listed.
 // 40: what fits on a page together with the rest of a plan.
@@ -15,44 +14,43 @@ const FITS: usize = 40;
 impl Page<'_> {
     /// `all`: also those with nothing to say.
     pub fn machines(&mut self, all: bool) {
-        let reports = &self.report().machines;
-        if reports.is_empty() {
+        let (machines, now) = (&self.facts.machines, self.facts.at);
+        if machines.is_empty() {
             self.section("Machines", "none");
             return;
         }
-        let all = all || reports.len() <= FITS;
-        let quiet = |report: &&MachineReport| !all && is_quiet(report);
-        let left_out = reports.iter().filter(quiet).count();
-        self.section("Machines", "age counts from the birth of the disk");
+        let all = all || machines.len() <= FITS;
+        let quiet = |machine: &&MachineFacts<'_>| !all && machine.quiet;
+        let left_out = machines.iter().filter(quiet).count();
         let mut table = Table::new(2);
-        if left_out < reports.len() {
+        if left_out < machines.len() {
             table.heading(&["ID", "ZONE", "CLASS", "CONDITION", "AGE", "REVISION", "WHY"]);
         }
-        for report in reports.iter().filter(|report| !quiet(report)) {
-            let Some(machine) = self.snapshot.machines.get(report.index as usize) else { continue };
+        for machine in machines.iter().filter(|machine| !quiet(machine)) {
+            let record = &machine.record;
+            let class = match machine.class {
+                Some(class) => Cell::new(class.name(), class_style(class)),
+                None => Cell::new("-", Style::Dim),
+            };
             table.row([
-                machine.id.as_str().into(),
-                machine.zone.as_ref().map_or("-", |zone| zone.as_str()).into(),
-                Cell::new(report.class.name(), class_style(report.class)),
-                condition(machine).into(),
-                short(self.snapshot.now.since(machine.imaged)).into(),
-                revision(machine).into(),
-                self.sentence(report).into(),
+                record.id.as_str().into(),
+                record.zone.as_ref().map_or("-", |zone| zone.as_str()).into(),
+                class,
+                condition(record).into(),
+                short(now.since(record.imaged)).into(),
+                revision(record).into(),
+                nearer(&machine.say, now).into(),
             ]);
         }
+        let what = if left_out < machines.len() { "more machine" } else { "machine" };
+        self.section("Machines", "age counts from the birth of the disk");
         self.draw(&table);
         if left_out > 0 {
-            let what = if left_out < reports.len() { "more machine" } else { "machine" };
             let machines = count(left_out, what);
             let line = format!("  {machines} on target and serving; --all lists them");
             self.line(&self.term.paint(Style::Dim, &line));
         }
     }
-}
-
-/// On target, serving, and nothing becomes of it.
-const fn is_quiet(report: &MachineReport) -> bool {
-    matches!((report.class, report.why), (Class::Current, Why::Fine))
 }
 
 pub(in crate::cli) const fn class_style(class: Class) -> Style {

@@ -1,8 +1,9 @@
 //! Pages about one decision, for people: numbers, actions, holds, machines.
 //!
-//! Never here: what to print in which command, and no fact that is not in the snapshot or its plan.
-//! Begin with [`Page`]; `machines` is the table of machines.
+//! Never here: what to print in which command, and no fact of its own.
+//! Begin with [`Page`]; `facts` is what it tells, `machines` the table of machines.
 
+mod facts;
 mod machines;
 
 use std::fmt::Write;
@@ -11,45 +12,40 @@ use super::decide::Decision;
 use super::table::{Cell, Table, push_line};
 use super::term::{Style, Term};
 use super::text::{TIE, clock, count, list, nearer, plain, short, when, wrap};
-use crate::api::v1;
 use crate::api::v1::snapshot::SnapshotInput;
-use crate::model::action::{Action, Class, Target};
+use crate::model::action::Class;
 use crate::model::budget::Hold;
-use crate::model::plan::{MachineReport, Report, RolloutPhase};
 use crate::model::time::Time;
 
+pub(super) use facts::{
+    ActionFacts, AskFacts, Facts, HoldFacts, MachineFacts, RolloutFacts, object, targets, written,
+};
 pub(super) use machines::{class_style, condition, condition_name, lifecycle_name, revision};
 
 /// Names in one line; the rest are counted.
 const NAMES: usize = 12;
+/// Counts that are told where they are zero too: the first of them.
+const ALWAYS: usize = 5;
 
 /// A page being written.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
-    pub snapshot: &'a SnapshotInput,
-    pub decision: &'a Decision,
+    pub facts: Facts<'a>,
     pub term: Term,
     pub text: String,
 }
 
 impl<'a> Page<'a> {
-    pub fn new(snapshot: &'a SnapshotInput, decision: &'a Decision, term: Term) -> Self {
-        Self { snapshot, decision, term, text: String::new() }
+    pub fn new(snapshot: &'a SnapshotInput, decision: &Decision, term: Term) -> Self {
+        Self::of(Facts::of(snapshot, decision), term)
     }
 
-    pub fn report(&self) -> &'a Report {
-        &self.decision.planned.report
+    pub fn of(facts: Facts<'a>, term: Term) -> Self {
+        Self { facts, term, text: String::new() }
     }
 
     pub fn line(&mut self, line: &str) {
         push_line(&mut self.text, line);
-    }
-
-    /// The sentence of one machine.
-    pub fn sentence(&self, machine: &MachineReport) -> String {
-        let (input, planned) = (self.snapshot.input(), &self.decision.planned);
-        v1::plan::say(&input, planned, machine)
-            .map_or_else(String::new, |say| nearer(&say.to_string(), self.snapshot.now))
     }
 
     /// A text that wraps, in bold up to its first colon.
@@ -80,229 +76,170 @@ impl<'a> Page<'a> {
     }
 
     pub fn title(&mut self) {
-        let (planned, at) = (&self.decision.planned, self.snapshot.now);
-        let name = plain(self.snapshot.policy.name.as_str()).into_owned();
-        let name = self.term.paint(Style::Bold, &name);
-        let frozen = if self.decision.refused { ", frozen by the judge" } else { "" };
+        let facts = &self.facts;
+        let name = self.term.paint(Style::Bold, &plain(&facts.pool));
+        let frozen = if facts.frozen { ", frozen by the judge" } else { "" };
         let line = format!(
-            "{name} at {at}: {}, {}{frozen}",
-            count(planned.actions.len(), "action"),
-            count(planned.report.holds.len(), "hold"),
+            "{name} at {}: {}, {}{frozen}",
+            facts.at,
+            count(facts.actions.len(), "action"),
+            count(facts.holds.len(), "hold"),
         );
         self.line(&line);
     }
 
     /// The numbers that the decision rests on, and where the rollout stands.
     pub fn numbers(&mut self) {
-        let (report, now) = (self.report(), self.snapshot.now);
-        let (r, n, e) = (&report.resolved, &report.numbers, &report.estimate);
+        let (facts, now) = (&self.facts, self.facts.at);
         let mut table = Table::new(2);
         let mut row = |name: &str, text: String| {
             table.row([Cell::new(name, Style::Dim), text.into()]);
         };
-        let resolved = [
-            ("desired", n.desired),
-            ("surge", r.surge),
-            ("unavailable", r.unavailable),
-            ("floor", r.floor),
-            ("ceiling", r.ceiling),
-        ];
-        row("Resolved", numbers(resolved.into_iter()));
-        let always = [
-            ("live", n.live),
-            ("available", n.available),
-            ("promise", n.promise),
-            ("current", n.current),
-            ("outdated", n.outdated),
-        ];
-        let some = [
-            ("pending", n.pending),
-            ("young", n.young),
-            ("failed", n.failed),
-            ("leaving", n.leaving),
-            ("kept", n.kept),
-            ("named", n.named),
-        ];
-        let some = some.into_iter().filter(|(_, n)| *n > 0);
-        row("Machines", numbers(always.into_iter().chain(some)));
-        row("Rollout", rollout(report));
+        row("Resolved", numbers(facts.resolved.iter()));
+        let told = facts.numbers.iter().enumerate().filter(|(at, (_, n))| *at < ALWAYS || *n > 0);
+        row("Machines", numbers(told.map(|(_, pair)| pair)));
+        row("Rollout", rollout(&facts.rollout));
         let finishes =
-            e.finishes.map_or_else(String::new, |at| format!("ends {}   ", when(at, now)));
-        let cores = e.peak_cores.map_or_else(String::new, |cores| format!("   peak cores {cores}"));
-        row(
-            "Estimate",
-            format!("{finishes}peak machines {}{cores}   calls {}", e.peak_machines, e.calls),
-        );
-        row("Again", when(report.again, now));
-        for notice in &report.notices {
+            facts.finishes.map_or_else(String::new, |at| format!("ends {}   ", when(at, now)));
+        let cores =
+            facts.peak_cores.map_or_else(String::new, |cores| format!("   peak cores {cores}"));
+        let (peak, calls) = (facts.peak_machines, facts.calls);
+        row("Estimate", format!("{finishes}peak machines {peak}{cores}   calls {calls}"));
+        row("Again", when(facts.again, now));
+        for notice in &facts.notices {
             row("Notice", nearer(notice, now));
         }
         self.draw(&table);
     }
 
     pub fn actions(&mut self) {
-        let actions = &self.decision.planned.actions;
-        if actions.is_empty() {
+        let facts = &self.facts;
+        if facts.actions.is_empty() {
             self.section("Actions", "none");
             return;
         }
-        self.section("Actions", "in the order they are sent");
         let mut table = Table::new(2);
-        for (n, action) in actions.iter().enumerate() {
+        for (n, action) in facts.actions.iter().enumerate() {
             table.row([
                 Cell::new((n + 1).to_string(), Style::Dim),
-                Cell::new(action.verb().name(), Style::Cyan),
-                Cell::new(object(action), Style::Bold),
-                nearer(action.reason(), self.snapshot.now).into(),
+                Cell::new(&action.verb, Style::Cyan),
+                Cell::new(&action.object, Style::Bold),
+                nearer(&action.reason, facts.at).into(),
             ]);
         }
+        self.section("Actions", "in the order they are sent");
         self.draw(&table);
     }
 
     /// Each with its numbers, what blocks, when it is looked at again, and what a person can do.
     pub fn holds(&mut self, meanings: bool) {
-        let holds = &self.report().holds;
-        if holds.is_empty() {
+        let facts = &self.facts;
+        if facts.holds.is_empty() {
             self.section("Holds", "none");
             return;
         }
-        self.section("Holds", "reasons to wait; no errors");
         let mut table = Table::new(2);
-        for hold in holds {
-            table.row([
-                Cell::new(rule(hold), Style::Yellow),
-                nearer(&hold.say, self.snapshot.now).into(),
-            ]);
+        for hold in &facts.holds {
+            table.row([Cell::new(&hold.rule, Style::Yellow), nearer(&hold.say, facts.at).into()]);
             let mut parts = circumstances(hold);
-            parts.push(format!("again {}", when(hold.recheck, self.snapshot.now)));
+            parts.push(format!("again {}", when(hold.recheck, facts.at)));
             parts.extend(remedy(hold));
             table.row([Cell::default(), Cell::new(parts.join(" · "), Style::Dim)]);
             if meanings {
-                let meaning = format!("means: {}", hold.reason.meaning());
+                let meaning = format!("means: {}", hold.meaning);
                 table.row([Cell::default(), Cell::new(meaning, Style::Dim)]);
             }
         }
+        self.section("Holds", "reasons to wait; no errors");
         self.draw(&table);
     }
 
     pub fn asks(&mut self) {
-        let asks = &self.report().asks;
-        if asks.is_empty() {
+        let facts = &self.facts;
+        if facts.asks.is_empty() {
             return;
         }
-        self.section("Asks", "what operators asked for");
         let mut table = Table::new(2);
-        for answer in asks {
+        for answer in &facts.asks {
             let (word, style) =
                 if answer.accepted { ("done", Style::Green) } else { ("not done", Style::Yellow) };
-            let asked = self.snapshot.asks.iter().find(|ask| ask.id == answer.id);
-            let verb = asked.map_or("", |ask| ask.verb.name());
             table.row([
                 answer.id.as_str().into(),
-                verb.into(),
+                answer.verb.as_str().into(),
                 Cell::new(word, style),
-                nearer(&answer.say, self.snapshot.now).into(),
+                nearer(&answer.say, facts.at).into(),
             ]);
         }
+        self.section("Asks", "what operators asked for");
         self.draw(&table);
     }
 
     /// How many machines are in each class.
     pub fn classes(&mut self) {
         let mut table = Table::new(2);
-        self.section("Classes", "each machine is in the first that fits");
         for class in Class::ALL {
-            let of: Vec<&MachineReport> =
-                self.report().machines.iter().filter(|machine| machine.class == class).collect();
-            if of.is_empty() {
+            let of = self.facts.machines.iter().filter(|machine| machine.class == Some(class));
+            let ids: Vec<&str> = of.map(|machine| machine.record.id.as_str()).collect();
+            if ids.is_empty() {
                 continue;
             }
-            let ids = of.iter().map(|machine| {
-                self.snapshot.machines.get(machine.index as usize).map_or("", |m| m.id.as_str())
-            });
             table.row([
                 Cell::new(class.name(), class_style(class)),
-                of.len().to_string().into(),
-                list(ids.collect::<Vec<_>>().into_iter(), NAMES).into(),
+                ids.len().to_string().into(),
+                list(ids.into_iter(), NAMES).into(),
             ]);
         }
+        self.section("Classes", "each machine is in the first that fits");
         self.draw(&table);
     }
 }
 
 /// Names and numbers in a row; a line breaks only between them.
-fn numbers<'n>(numbers: impl Iterator<Item = (&'n str, u32)>) -> String {
+fn numbers<'n>(numbers: impl Iterator<Item = &'n (&'static str, u32)>) -> String {
     let pairs: Vec<String> = numbers.map(|(name, n)| format!("{name}{TIE}{n}{TIE}{TIE}")).collect();
     pairs.join(" ")
 }
 
-fn rollout(report: &Report) -> String {
-    let rollout = &report.rollout;
-    let name = rollout.phase.name();
+pub(super) fn rollout(rollout: &RolloutFacts) -> String {
     let target = |what: &str| {
-        let reference = rollout.reference.as_ref().map(|r| format!("; {what} {}", r.as_str()));
+        let reference = rollout.reference.as_ref().map(|r| format!("; {what} {r}"));
         reference.unwrap_or_default()
     };
-    if rollout.phase == RolloutPhase::None {
+    if !rollout.is_open() {
         return format!("none open{}", target("on target is"));
     }
-    let from = rollout.from.as_ref().map_or("", |from| from.as_str());
-    let to = rollout.to.as_ref().map_or("?", |to| to.as_str());
+    let from = rollout.from.as_deref().unwrap_or_default();
+    let to = rollout.to.as_deref().unwrap_or("?");
     let arrow = if from.is_empty() { "to" } else { "→" };
     let away = rollout.reference != rollout.to;
     let turned = if away { target("on target is now") } else { String::new() };
     let path = format!("{from} {arrow} {to}");
-    let (done, total) = (rollout.done, rollout.total);
-    let failed = rollout.failed;
-    format!("{name} {}: {done} of {total} done, {failed} failed{turned}", path.trim())
-}
-
-/// What an action acts on.
-pub(super) fn object(action: &Action) -> String {
-    match action {
-        Action::Raise { from, to, .. } => format!("{from} → {to}"),
-        Action::UpdateModel { fields, .. } => {
-            let image = fields.image.as_ref().map(|image| format!("image {image}"));
-            let size = fields.vm_size.as_ref().map(|size| format!("size {size}"));
-            let tags = (!fields.tags.is_empty()).then(|| count(fields.tags.len(), "tag"));
-            let parts: Vec<String> = [image, size, tags].into_iter().flatten().collect();
-            parts.join(", ")
-        }
-        _ => targets(action.targets()),
-    }
-}
-
-/// Ids by the class that they leave for, where there are several.
-fn targets(targets: &[Target]) -> String {
-    let mut classes: Vec<Class> = targets.iter().map(|t| t.because.class()).collect();
-    classes.sort_unstable();
-    classes.dedup();
-    let of = |class: Class| -> String {
-        let of = targets.iter().filter(|target| target.because.class() == class);
-        list(of.map(|target| target.id.as_str()).collect::<Vec<_>>().into_iter(), NAMES)
-    };
-    let parts: Vec<String> =
-        classes.into_iter().map(|class| format!("{} ({})", of(class), class.name())).collect();
-    parts.join("; ")
+    let RolloutFacts { phase, done, total, failed, .. } = rollout;
+    format!("{phase} {}: {done} of {total} done, {failed} failed{turned}", path.trim())
 }
 
 /// Numbers and blockers of a hold.
-pub(super) fn circumstances(hold: &Hold) -> Vec<String> {
+pub(super) fn circumstances(hold: &HoldFacts) -> Vec<String> {
     let mut parts = Vec::new();
     if !hold.numbers.is_empty() {
         let numbers = hold.numbers.iter().map(|(name, value)| format!("{name}{TIE}{value}"));
         parts.push(numbers.collect::<Vec<_>>().join(", "));
     }
     if !hold.blockers.is_empty() {
-        let names: Vec<&str> = hold.blockers.iter().map(|name| &**name).collect();
+        let names: Vec<&str> = hold.blockers.iter().map(String::as_str).collect();
         parts.push(format!("blocked by {}", list(names.into_iter(), NAMES)));
     }
     parts
 }
 
 /// What a person can do about a hold.
-pub(super) fn remedy(hold: &Hold) -> Option<String> {
-    hold.verb.map(|verb| format!("you can: {verb}"))
+pub(super) fn remedy(hold: &HoldFacts) -> Option<String> {
+    hold.verb.as_ref().map(|verb| format!("you can: {verb}"))
+}
+
+/// A hold in one line.
+pub(super) fn rule_and_say(hold: &HoldFacts, now: Time) -> String {
+    format!("{}: {}", hold.rule, nearer(&hold.say, now))
 }
 
 /// A hold's name; of a broken law with its number.

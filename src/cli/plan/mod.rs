@@ -1,5 +1,5 @@
-//! `plan`: what would be done to a pool, and why: to that of a snapshot, to live ones, or to a stream of snapshots that
-//! are answered line by line.
+//! `plan`: what would be done to a pool, and why: to one that is served, to that of a snapshot, to live ones, or to a
+//! stream of snapshots that are answered line by line.
 //!
 //! Never here: doing it. Begin with [`Plan::run`]; `stream` is the conversation with another program.
 
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 
 use super::args::{Format, with_exit_codes};
+use super::client::{self, Server};
 use super::cloud::{Cloud, ENVIRONMENT};
 use super::decide::{Decision, decide};
 use super::exit::{Exit, Failure};
@@ -17,7 +18,6 @@ use super::live::{self, Seen};
 use super::page::Page;
 use super::shell::Shell;
 use super::source::Source;
-use super::term::Term;
 use crate::api::v1;
 use crate::api::v1::snapshot::{MAX_BYTES, SnapshotInput, Snapshots};
 use crate::daemon::{House, set_id};
@@ -25,11 +25,12 @@ use crate::model::ids::ScaleSetId;
 
 const ABOUT: &str = "Says what would be done to a pool now, and why; changes nothing";
 const MORE: &str = "\
-Looks at a live pool, or reads a snapshot, which is everything a decision rests on: the pool file, the scale set, its \
-machines, what is under way, and the memory of the plan before it. Answers with the actions in the order they are sent, \
-the reason for every machine that is or is not acted on, the resolved numbers, what holds the pool back, and an estimate.
+Asks a Poolkeeper that serves for the plan of its last turn, looks at a live pool, or reads a snapshot, which is \
+everything a decision rests on: the pool file, the scale set, its machines, what is under way, and the memory of the plan \
+before it. Answers with the actions in the order they are sent, the reason for every machine that is or is not acted on, \
+the resolved numbers, what holds the pool back, and an estimate.
 
-A live pool is named by its pool file, by the id of its scale set, or by both, which picks one pool of a file. It is \
+A POOL of a Poolkeeper that serves is named by its name. A live pool is named by its pool file, by the id of its scale set, or by both, which picks one pool of a file. It is \
 read once, and nothing is remembered from looks before: the answer is that of a daemon that sees the pool for the first \
 time. So a machine that Azure calls out of date waits for a refresh, and surplus waits for a second look. Without a \
 pool file the pool is judged by the defaults, and the scale set says how many machines it wants.
@@ -43,6 +44,7 @@ document and does not end the stream. Each line is answered from that line alone
 bytes, whatever the order of its lists.";
 const EXAMPLES: &str = "\
 Examples:
+  poolkeeper plan web                                  by the Poolkeeper that keeps it
   poolkeeper plan --pool-file pools/web.yaml           the live pool of this file
   poolkeeper plan --resource /subscriptions/…/virtualMachineScaleSets/web
                                                        a scale set without a pool file
@@ -62,10 +64,17 @@ Closing the loop:
 #[command(
     about = ABOUT,
     long_about = format!("{ABOUT}.\n\n{MORE}"),
-    after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{ENVIRONMENT}")),
-    group = ArgGroup::new("what").args(["snapshot", "pool_files", "resources"]).required(true).multiple(true)
+    after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{}\n\n{ENVIRONMENT}", client::ENVIRONMENT)),
+    group = ArgGroup::new("what").args(["pool", "snapshot", "pool_files", "resources"]).required(true).multiple(true)
 )]
 pub struct Plan {
+    /// A pool of a Poolkeeper that serves
+    #[arg(
+        value_parser = live::pool_name,
+        conflicts_with_all = ["snapshot", "pool_files", "resources"]
+    )]
+    pool: Option<String>,
+
     /// A snapshot, or `-` for standard input
     #[arg(
         short,
@@ -88,15 +97,29 @@ pub struct Plan {
     all: bool,
 
     #[command(flatten)]
+    server: Server,
+
+    #[command(flatten)]
     cloud: Cloud,
 }
 
 impl Plan {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
-        match &self.snapshot {
-            Some(snapshot) => self.of_snapshot(&Source::new(snapshot), shell),
-            None => self.live(shell),
+        match (&self.pool, &self.snapshot) {
+            (Some(pool), _) => self.served(pool, shell),
+            (None, Some(snapshot)) => self.of_snapshot(&Source::new(snapshot), shell),
+            (None, None) => self.live(shell),
         }
+    }
+
+    fn served(&self, pool: &str, shell: &mut Shell) -> Result<Exit, Failure> {
+        let (written, facts) = self.server.line()?.decided(pool)?;
+        let exit = if facts.frozen { Exit::Refused } else { Exit::Done };
+        match shell.format {
+            Format::Table => shell.print(&page(Page::of(facts, shell.term), self.all))?,
+            _ => shell.line(&written)?,
+        }
+        Ok(exit)
     }
 
     fn live(&self, shell: &mut Shell) -> Result<Exit, Failure> {
@@ -125,7 +148,9 @@ impl Plan {
         shell: &mut Shell,
     ) -> Result<(), Failure> {
         match shell.format {
-            Format::Table => shell.print(&page(snapshot, decision, shell.term, self.all)),
+            Format::Table => {
+                shell.print(&page(Page::new(snapshot, decision, shell.term), self.all))
+            }
             _ => shell.line(&v1::plan::encode(&snapshot.input(), &decision.planned)),
         }
     }
@@ -139,8 +164,7 @@ pub(super) fn read(source: &Source, shell: &Shell) -> Result<SnapshotInput, Fail
     read.map_err(|problem| Failure::bad_input(problem, file.as_deref()))
 }
 
-fn page(snapshot: &SnapshotInput, decision: &Decision, term: Term, all: bool) -> String {
-    let mut page = Page::new(snapshot, decision, term);
+fn page(mut page: Page<'_>, all: bool) -> String {
     page.title();
     page.numbers();
     page.actions();

@@ -4,13 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-<<<<<<< HEAD
-use crate::api::http::Scene;
-=======
 use super::live::Ticks;
-use super::scene::Scene;
+use crate::api::http::Scene;
 use crate::memory::Store;
->>>>>>> h-faults
 use crate::model::ids::PoolName;
 use crate::model::time::Span;
 

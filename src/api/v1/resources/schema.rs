@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::super::wire::{Named, Shown, Word};
+use super::super::wire::{Named, Shown, Stamp, Word};
 use crate::model::time::Time;
 
 /// The schemas that have names, each once.
@@ -95,6 +95,12 @@ pub struct When(pub Time);
 impl Serialize for When {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Shown(self.0).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for When {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Stamp::deserialize(deserializer).map(|stamp| When(stamp.0))
     }
 }
 

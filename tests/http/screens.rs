@@ -1,0 +1,177 @@
+//! What a person sees who asks a Poolkeeper that serves: `status`, `plan` and `explain`, each as it stands on the screen.
+
+use std::sync::Arc;
+
+use poolkeeper::api::http::{Pool, Trouble};
+use poolkeeper::model::budget::{Hold, HoldReason};
+use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::time::Span;
+use serde_json::Value;
+
+use crate::golden::golden;
+use crate::kit::{Kit, NOW, document, policy};
+use crate::program::Ended;
+use crate::terminal::{Served, run, serve};
+
+/// A page as golden, with what was typed.
+fn kept(name: &str, args: &[&str], ended: &Ended) {
+    let Ended { out, err, code } = ended;
+    let err = if err.is_empty() { String::new() } else { format!("--- standard error\n{err}") };
+    let code = code.unwrap_or(-1);
+    let typed = args.join(" ");
+    golden(
+        &format!("http/{name}.txt"),
+        &format!("$ poolkeeper {typed}\n{out}{err}--- exit {code}\n"),
+    );
+}
+
+impl Served {
+    async fn page(&self, name: &str, args: &[&str]) -> Ended {
+        let ended = self.run(args).await;
+        kept(name, args, &ended);
+        ended
+    }
+
+    fn change(&self, pool: &str, change: impl FnOnce(&mut Pool)) {
+        change(self.kit.house.lock().pools.get_mut(&PoolName::new(pool)).unwrap());
+    }
+
+    /// The last turn of web with these holds.
+    fn hold(&self, holds: Vec<Hold>) {
+        let mut known = self.kit.house.lock();
+        let scene = known.scenes.get_mut(&PoolName::new("web")).unwrap();
+        let report = Arc::make_mut(&mut scene.report);
+        report.planned.as_mut().unwrap().report.holds = holds;
+        let report = Arc::clone(&scene.report);
+        known.pools.get_mut(&PoolName::new("web")).unwrap().report = Some(report);
+    }
+}
+
+fn hold(reason: HoldReason, say: &str, verb: Option<&'static str>) -> Hold {
+    let (numbers, blockers) = (vec![("outdated", 5)], Vec::new());
+    let recheck = NOW.plus(Span::minutes(15));
+    Hold { reason, law: None, say: say.into(), numbers, blockers, recheck, verb }
+}
+
+#[tokio::test]
+async fn a_pool_in_the_middle_of_a_rollout() {
+    let served = serve(Kit::open().await).await;
+    served.page("status", &["status"]).await;
+    served.page("status-web", &["status", "web"]).await;
+    served.page("status-batch", &["status", "batch"]).await;
+    served.page("plan-web", &["plan", "web"]).await;
+    served.page("explain-web", &["explain", "web"]).await;
+    served.page("explain-web-2", &["explain", "web", "VM-2"]).await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_person_says_what_to_type() {
+    let served = serve(Kit::open().await).await;
+    let paused = hold(HoldReason::Paused, "paused by kim: a look first", Some("resume"));
+    let baking = hold(HoldReason::Baking, "gates are watched", Some("promote"));
+    let mut kept = hold(HoldReason::Kept, "1 machine is to leave but held", Some("release"));
+    kept.blockers = vec!["3".into()];
+    served.hold(vec![baking, kept, paused]);
+    served.page("status-waits", &["status", "web"]).await;
+    let standing = served.run(&["status", "web", "-o", "json"]).await.json();
+    assert_eq!(
+        (&standing["standing"], &standing["wrong"]),
+        (&"waiting".into(), &Value::from(Vec::<Value>::new()))
+    );
+    assert_eq!(standing["waitsForYou"].as_array().unwrap().len(), 2, "{standing}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_comes_first() {
+    let served = serve(Kit::open().await).await;
+    for n in 0..50 {
+        let name = format!("calm-{n:02}");
+        let mut report =
+            (*served.kit.house.lock().pools[&PoolName::new("web")].report.clone().unwrap()).clone();
+        let planned = report.planned.as_mut().unwrap();
+        planned.report.holds.clear();
+        planned.report.numbers.pending = 0;
+        planned.report.numbers.young = 0;
+        planned.report.rollout.phase = poolkeeper::model::plan::RolloutPhase::None;
+        planned.report.estimate.finishes = None;
+        let policy = Arc::new(policy(&document(&name, 7)));
+        let origin = poolkeeper::api::http::Origin::Api;
+        let pool = Pool { policy, origin, report: Some(Arc::new(report)), trouble: None };
+        served.kit.house.lock().pools.insert(PoolName::new(name), pool);
+    }
+    served.change("calm-07", |pool| {
+        let mut report = (**pool.report.as_ref().unwrap()).clone();
+        let mut law = hold(HoldReason::Law, "law 3 would be broken: too few are left", None);
+        law.law = Some(3);
+        report.frozen = Some(law);
+        pool.report = Some(Arc::new(report));
+    });
+    served.change("calm-09", |pool| {
+        let (since, retry) = (NOW.minus(Span::minutes(4)), Some(NOW.plus(Span::seconds(30))));
+        pool.trouble = Some(Trouble { say: "the cloud answers 500".into(), since, retry });
+    });
+    served.kit.house.lock().ready = false;
+    let ended = served.page("status-worst", &["status"]).await;
+    assert_eq!(ended.code, Some(3), "a law forbids something");
+    let all = served.run(&["status", "--all"]).await;
+    assert_eq!(all.out.lines().count(), 1 + 1 + 52 + 1, "{}", all.out);
+    served.page("status-frozen", &["status", "calm-07"]).await;
+    served.page("status-trouble", &["status", "calm-09"]).await;
+    let lines = served.run(&["status", "-o", "ndjson"]).await;
+    let first: Value = serde_json::from_str(lines.out.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["pool"], &first["standing"]), (&"calm-07".into(), &"frozen".into()));
+    let list = served.run(&["status", "-o", "json"]).await.json();
+    assert_eq!((&list["acts"], list["items"].as_array().unwrap().len()), (&false.into(), 52));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_with_what_is() {
+    let served = serve(Kit::open().await).await;
+    for (name, args, code) in [
+        ("unknown-pool", &["status", "wbe"][..], 4),
+        ("unknown-history", &["history", "bacth"], 4),
+        ("unknown-machine", &["explain", "web", "33"], 4),
+        ("no-plan-yet", &["plan", "batch"], 5),
+    ] {
+        assert_eq!(served.page(name, args).await.code, Some(code), "{args:?}");
+    }
+    for args in
+        [&["plan", "wbe"][..], &["explain", "wbe"], &["get", "wbe"], &["explain", "wbe", "1"]]
+    {
+        let ended = served.run(args).await;
+        assert!(ended.code == Some(4) && ended.err.contains("nearest: web"), "{ended:?}");
+    }
+    let nobody = "http://127.0.0.1:1";
+    for args in [&["status"][..], &["status", "web"], &["plan", "web"], &["explain", "web"]] {
+        let ended = run(nobody, None, args).await;
+        assert!(ended.code == Some(5) && ended.err.contains("poolkeeper serve"), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_look_is_told_how_to_show_a_token() {
+    let served = serve(Kit::guarded().await).await;
+    for args in [&["status"][..], &["status", "web"], &["plan", "web"], &["explain", "web", "1"]] {
+        let ended = run(&served.server, None, args).await;
+        assert_eq!(ended.code, Some(6), "{ended:?}");
+        assert!(ended.err.contains("POOLKEEPER_TOKEN"), "{ended:?}");
+        let wrong = run(&served.server, Some("pk_wrong"), args).await;
+        assert!(wrong.code == Some(6) && wrong.err.contains("not known"), "{wrong:?}");
+        let right = run(&served.server, Some(&served.kit.tokens["viewer"]), args).await;
+        assert_eq!(right.code, Some(0), "{right:?}");
+    }
+}
+
+#[tokio::test]
+async fn json_is_what_the_server_answered() {
+    let served = serve(Kit::open().await).await;
+    for (args, path) in [
+        (&["plan", "web"][..], "/api/v1/pools/web/plan"),
+        (&["explain", "web"], "/api/v1/pools/web/explain"),
+        (&["explain", "web", "vm-3"], "/api/v1/pools/web/machines/3/explain"),
+    ] {
+        let answered = served.kit.get(path).await.text;
+        let ended = served.run(&[args, &["-o", "json"]].concat()).await;
+        assert_eq!(ended.out.trim_end(), answered, "{args:?}");
+    }
+}
