@@ -222,7 +222,7 @@ def main():
     options.add_argument("--program", required=True)
     options.add_argument("--scratch", required=True)
     options.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
-    options.add_argument("--kills", type=int, default=40)
+    options.add_argument("--kills", type=int, default=200)
     options.add_argument("--rounds", type=int, default=3)
     options = options.parse_args()
     for ends in (signal.SIGTERM, signal.SIGINT):

@@ -132,7 +132,7 @@ impl HistoryLine {
                 machines: machines.iter().map(ToString::to_string).collect(),
                 entry: Some(entry.to_string()),
                 verb: Some(verb.name()),
-                say: format!("{}: {reason}", verb.name()),
+                say: format!("{}{}: {reason}", verb.name(), named(machines)),
                 ..blank
             },
             Told::Moved { entry, verb, say } => Self {
@@ -172,5 +172,32 @@ impl HistoryLine {
 
     fn machine(self, event: &'static str, id: &InstanceId, say: String) -> Self {
         Self { event, machine: Some(id.to_string()), say, ..self }
+    }
+}
+
+/// Machines in a sentence; the field has all of them.
+const NAMES: usize = 8;
+
+/// Which, with a space before; nothing where it is about none.
+fn named(machines: &[InstanceId]) -> String {
+    let first = machines.iter().take(NAMES).map(|id| format!(" {id}"));
+    let mut text = first.collect::<Vec<_>>().join(",");
+    if let Some(more) = machines.len().checked_sub(NAMES).filter(|more| *more > 0) {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_names_its_machines_up_to_some() {
+        let ids = |n: u32| (0..n).map(|id| InstanceId::new(id.to_string())).collect::<Vec<_>>();
+        assert_eq!(named(&ids(0)), "");
+        assert_eq!(named(&ids(2)), " 0, 1");
+        assert_eq!(named(&ids(8)), " 0, 1, 2, 3, 4, 5, 6, 7");
+        assert_eq!(named(&ids(11)), " 0, 1, 2, 3, 4, 5, 6, 7 and 3 more");
     }
 }
