@@ -100,16 +100,20 @@ impl Ending {
         let last = self.sight.machines.last().map_or("0", |machine| &*machine.id);
         let asks = [
             (
-                format!("{program} get {POOL} machines{server}"),
-                "its machines, and why each is as it is",
+                format!("{program} status {POOL}{server}"),
+                "is anything wrong, what moves, when does it end",
+            ),
+            (
+                format!("{program} explain {POOL} {last}{server}"),
+                "one machine: why it is as it is, and what comes next",
             ),
             (
                 format!("{program} history {POOL}{server}"),
-                "what it decided and did, with its reasons",
+                "what was decided and done, with the reasons",
             ),
             (
                 format!("{program} delete-machine {POOL} {last} --why 'see what happens'{server}"),
-                "one is replaced, safely; it is told here",
+                "it is replaced, safely, and that is told here",
             ),
             (format!("{program} refresh {POOL} --why 'again'{server}"), "all of them once more"),
         ];

@@ -46,8 +46,11 @@ A seed file, every key of which may be left out:
     - {name: old, instances: [{found: sick}, {found: ready}], flexible: true}
   galleries: [{gallery: shared, image: web, version: 1.2.0}]
   identities: [{clientId: app, secret: s, denied: [/virtualMachineScaleSets/old]}]
-  settings: {pageSize: 50, quotaCores: 200, throttling: true}
+  settings: {pageSize: 50, quotaCores: 200, throttling: true, quicker: 60, record: true}
   faults: {named: mild}
+
+With quicker everything takes so many times less, while the clock goes on as it does for clients; --speed moves the clock
+itself. With record, GET /_control/record tells what was asked and what became of VMs.
 
 Trouble to order:
   curl 127.0.0.1:8400/_control/faults -d '{\"named\":\"storm\"}'
