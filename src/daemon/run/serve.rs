@@ -12,6 +12,7 @@ use super::files::{Files, Look, Pools};
 use super::lease::{Candidate, keep};
 use super::live::{Live, NotOpened, Ticks};
 use super::stop::{Stop, Stopping};
+use super::sweep::sweep;
 use super::turns::{Ears, House, Over, Turns};
 use crate::ambient::Dice;
 use crate::api::http::Scene as Recorded;
@@ -313,6 +314,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         board.set_house(|house| house.lead = Lead::Ours(lease));
         let keeper = keep(Arc::clone(&store), clock.clone(), ttl, tell, Arc::clone(&board));
         let mut keeper = tokio::spawn(keeper);
+        let sweeper = tokio::spawn(sweep(Arc::clone(&store), clock.clone(), self.settings.keep));
         let (manager, at_once) = (Arc::clone(&self.manager), self.settings.at_once);
         let dice = Dice::from_seed(clock.now().millis().unsigned_abs()).branch(&holder);
         let house = House { live, board: Arc::clone(&board), counters, manager, at_once, dice };
@@ -331,6 +333,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
             self.end(&mut turns, hear).await;
         }
         keeper.abort();
+        sweeper.abort();
         over
     }
 
