@@ -169,10 +169,10 @@ impl Cloud {
         let until = self.pace.at(real);
         if let Some(record) = &mut self.record {
             // What the last call did, then one event after another, so that nothing passes unseen.
-            record.look(&self.world, self.real);
+            record.look(&mut self.world, self.real);
             while let Some(next) = self.world.next_event().filter(|next| *next <= until) {
                 self.world.advance_to(next);
-                record.look(&self.world, real);
+                record.look(&mut self.world, real);
             }
         }
         self.real = real;

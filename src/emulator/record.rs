@@ -3,7 +3,7 @@
 //!
 //! Never here: what was asked at the login (secrets are in it) or with which token.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -100,9 +100,15 @@ impl Record {
         Some(self.asked.len() - 1)
     }
 
-    /// The numbers of every set that are not as they were.
-    pub fn look(&mut self, world: &World, real: Ms) {
-        for (set, _) in world.sets() {
+    /// The numbers of every set that are not as they were. After the first look only sets of which the world tells
+    /// something are looked at: a million VMs are not counted at each call.
+    pub fn look(&mut self, world: &mut World, real: Ms) {
+        let news = world.take_events();
+        let sets: BTreeSet<SetId> = match self.last.is_empty() {
+            true => world.sets().map(|(set, _)| set).collect(),
+            false => news.into_iter().map(|event| event.set).collect(),
+        };
+        for set in sets {
             let Some(truth) = world.truth(set) else { continue };
             let stays =
                 |vm: &&crate::world::TrueInstance| vm.provisioning != Provisioning::Deleting;

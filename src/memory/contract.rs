@@ -1,8 +1,9 @@
 //! What every store must keep, as one suite that is run on each: atomic writes, fencing, replay, order.
 //!
-//! `fresh` gives an empty store each time it is called. What a desk must keep is in [`desk`].
+//! `fresh` gives an empty store each time it is called. What a desk must keep is in [`desk`], what both let go of in [`sweep`].
 
 pub mod desk;
+pub mod sweep;
 
 use std::fmt::Debug;
 
@@ -469,5 +470,10 @@ mod tests {
     #[test]
     fn the_desk_in_memory_keeps_its_own() {
         at_once(desk::check(MemoryStore::new));
+    }
+
+    #[test]
+    fn the_memory_store_lets_go_of_what_is_old() {
+        at_once(sweep::check(MemoryStore::new));
     }
 }

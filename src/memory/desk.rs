@@ -1,5 +1,6 @@
 //! What doors keep for themselves: who asked for what, which requests were answered already, and the pool documents that
-//! were applied over the network. No turn reads or writes any of it, so none of it is under the lease.
+//! were applied over the network. No turn reads or writes any of it, so none of it is under the lease. What people may
+//! look up is let go of here too, once it is old: [`Desk::sweep`].
 
 use super::{Seq, StoreError};
 use crate::model::ids::PoolName;
@@ -8,9 +9,30 @@ use crate::model::time::{Span, Time};
 /// How long the answer to a request is given again.
 // A day: whoever repeats a request after that did not lose the answer but means it anew.
 pub const ANSWER_KEPT: Span = Span::hours(24);
-/// Lines of the audit that are kept.
+/// Lines of the audit that are kept, as long as they are not too old: see [`Keep`].
 // 100,000: years of operators' verbs, some tens of megabytes.
 pub const AUDIT_KEPT: u64 = 100_000;
+
+/// Lines that are let go of in one write, of history and audit together.
+// 2,000: some tens of milliseconds, for which the turns of other pools wait.
+pub const SWEPT_AT_ONCE: usize = 2_000;
+
+/// How long people may look up what was, where the bounds by number do not let go of it sooner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// Lines of a pool's history.
+    pub history: Span,
+    /// Lines of the audit.
+    pub audit: Span,
+}
+
+/// What one sweep came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    pub lines: usize,
+    /// It is not done: sweep again soon.
+    pub more: bool,
+}
 
 /// Somebody changed something, or tried to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,4 +165,13 @@ pub trait Desk {
         pool: &PoolName,
         found: Found,
     ) -> impl Future<Output = Result<Put, StoreError>> + Send;
+
+    /// Let go of what is older than is kept: of each pool's history and of the audit the first lines to the first that is
+    /// younger, and answers that nobody is given any more. In parts, so that no other write waits long, and in a file
+    /// the room it took is given back.
+    fn sweep(
+        &self,
+        keep: &Keep,
+        now: Time,
+    ) -> impl Future<Output = Result<Swept, StoreError>> + Send;
 }

@@ -7,7 +7,7 @@ use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
-/// Lines kept for each pool.
+/// Lines kept for each pool, as long as they are not too old: see [`super::Keep`].
 // 4,000: a rollout of a thousand machines, from beginning to end.
 pub const HISTORY_KEPT: usize = 4_000;
 

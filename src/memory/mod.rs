@@ -16,7 +16,9 @@ pub mod record;
 mod volatile;
 
 pub use births::{births, finished};
-pub use desk::{ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Put};
+pub use desk::{
+    ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, SWEPT_AT_ONCE, Swept,
+};
 pub use history::{HISTORY_KEPT, Line, Told};
 pub use journal::{JOURNAL_KEPT, Journal, Staged};
 pub use volatile::MemoryStore;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use poolkeeper::api::http::Api;
 use poolkeeper::api::http::auth::Door;
 use poolkeeper::memory::{
-    Audit, Claim, Commit, Desk, Document, Doors, Found, Lease, Line, Loaded, Mark, MemoryStore,
-    Put, Seq, Store, StoreError,
+    Audit, Claim, Commit, Desk, Document, Doors, Found, Keep, Lease, Line, Loaded, Mark,
+    MemoryStore, Put, Seq, Store, StoreError, Swept,
 };
 use poolkeeper::model::ids::{Epoch, Key, PoolName};
 use poolkeeper::model::plan::Ask as Asked;
@@ -81,6 +81,7 @@ impl Desk for Cut {
         audits_after(after: Seq, limit: usize) -> Vec<(Seq, Audit)>;
         audits_before(before: Seq, limit: usize) -> Vec<(Seq, Audit)>;
         documents() -> Vec<Document>;
+        sweep(keep: &Keep, now: Time) -> Swept;
         document(pool: &PoolName) -> Option<Document>;
     }
     cut! {

@@ -16,6 +16,7 @@ mod power;
 mod records;
 mod samples;
 mod shared;
+mod sweep;
 mod trouble;
 
 use std::cell::Cell;
@@ -70,6 +71,12 @@ fn fresh(folder: &Folder) -> impl Fn() -> SqliteStore + '_ {
 fn the_store_in_a_file_keeps_the_contract() {
     let folder = Folder::new();
     assert_eq!(wait(contract::check(fresh(&folder))), Ok(()));
+}
+
+#[test]
+fn what_is_old_is_let_go_of_by_the_store_in_a_file() {
+    let folder = Folder::new();
+    assert_eq!(wait(contract::sweep::check(fresh(&folder))), Ok(()));
 }
 
 #[test]

@@ -39,7 +39,9 @@ struct Shown {
 pub(super) struct Model {
     shown: Shown,
     head: String,
-    rest: String,
+    /// The whole of it, and its head alone: most machines are on one of these, and share the text.
+    whole: Revision,
+    partial: Revision,
     /// Of the rest: the OS profile, and all but it.
     os: String,
     besides_os: String,
@@ -98,7 +100,10 @@ impl Model {
         let os = profile.and_then(|profile| profile.remove("osProfile"));
         rest.retain(|_, part| part.as_object().is_none_or(|part| !part.is_empty()));
         let os = print_of(&os.into_iter().map(|os| ("os".to_owned(), os)).collect());
-        Self { head: shown.print(), shown, rest: whole, os, besides_os: print_of(&rest) }
+        let head = shown.print();
+        let whole = Revision::new(format!("v{SCHEME}:{head}.{whole}"));
+        let (partial, besides_os) = (only_head(&head), print_of(&rest));
+        Self { shown, head, whole, partial, os, besides_os }
     }
 
     pub fn has_os_of(&self, other: &Model) -> bool {
@@ -115,11 +120,7 @@ impl Model {
     }
 
     pub fn revision(&self) -> Revision {
-        Revision::new(format!("v{SCHEME}:{}.{}", self.head, self.rest))
-    }
-
-    fn only_head(head: &str) -> Revision {
-        Revision::new(format!("v{SCHEME}:{head}.{OTHER}"))
+        self.whole.clone()
     }
 
     /// Which revision a row is on, what says so, and what would bring it here.
@@ -134,19 +135,17 @@ impl Model {
         // The flag may stay down after a new disk, which brought all there was to bring.
         let renewed = past.os_alone && past.older && !past.os_older;
         match meets {
-            Meets::Not => placed(Self::only_head(&shown.print()), Evidence::Model, Step::Upgrade),
+            Meets::Not => placed(only_head(&shown.print()), Evidence::Model, Step::Upgrade),
             // It says what the model says, and has another disk all the same.
             _ if past.older && past.updated && self.shown.is_not_installed(vm.image()) => {
-                placed(Self::only_head(&self.head), Evidence::Model, Step::Swap)
+                placed(self.partial.clone(), Evidence::Model, Step::Swap)
             }
             Meets::Exactly if renewed => placed(self.revision(), Evidence::Model, Step::Reimage),
             _ if flag == Some(false) => {
                 let step = if past.os_alone { Step::Reimage } else { Step::Upgrade };
-                placed(Self::only_head(&self.head), Evidence::Advisory, step)
+                placed(self.partial.clone(), Evidence::Advisory, step)
             }
-            _ if past.os_older => {
-                placed(Self::only_head(&self.head), Evidence::Advisory, Step::Reimage)
-            }
+            _ if past.os_older => placed(self.partial.clone(), Evidence::Advisory, Step::Reimage),
             Meets::Exactly if flag == Some(true) && past.updated => {
                 placed(self.revision(), Evidence::Model, Step::Reimage)
             }
@@ -154,6 +153,10 @@ impl Model {
             Meets::Perhaps => placed(self.revision(), Evidence::Advisory, Step::Reimage),
         }
     }
+}
+
+fn only_head(head: &str) -> Revision {
+    Revision::new(format!("v{SCHEME}:{head}.{OTHER}"))
 }
 
 /// How a machine fits what the model shows.

@@ -15,7 +15,7 @@ use super::refusal;
 use super::throttle::{Asked, Class};
 use super::wire::set::Switch;
 use super::wire::{Page, ScaleSet, Vm, some};
-use crate::model::ids::{Etag, InstanceId, ScaleSetId, VmId, Zone};
+use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
     Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
 };
@@ -101,6 +101,8 @@ impl Azure {
             instances: Vec::new(),
             known: Vec::new(),
             gaps: Vec::new(),
+            zones: Same(Vec::new()),
+            revisions: Same(Vec::new()),
         };
         let mut url = kind.list(path, &self.arm.cloud);
         for page in 1.. {
@@ -173,6 +175,27 @@ struct Rows<'a> {
     instances: Vec<Instance>,
     known: Vec<Row>,
     gaps: Vec<Gap>,
+    zones: Same<Zone>,
+    revisions: Same<Revision>,
+}
+
+/// Texts that most rows of a listing have in common, kept once.
+#[derive(Debug)]
+struct Same<T>(Vec<T>);
+
+/// Looking through them must stay cheaper than keeping a text twice.
+const SAME_MOST: usize = 16;
+
+impl<T: Clone + PartialEq> Same<T> {
+    fn of(&mut self, text: T) -> T {
+        if let Some(known) = self.0.iter().find(|known| **known == text) {
+            return known.clone();
+        }
+        if self.0.len() < SAME_MOST {
+            self.0.push(text.clone());
+        }
+        text
+    }
 }
 
 impl Rows<'_> {
@@ -208,7 +231,7 @@ impl Rows<'_> {
         self.gaps.push(Gap { what, why: why.into() });
     }
 
-    fn instance(&self, id: InstanceId, vm: &Vm<'_>) -> Option<(Instance, Row)> {
+    fn instance(&mut self, id: InstanceId, vm: &Vm<'_>) -> Option<(Instance, Row)> {
         let none = super::wire::vm::Properties::default();
         let properties = vm.properties.as_ref().unwrap_or(&none);
         let vm_id = some(properties.vm_id.as_ref()).map(VmId::new);
@@ -220,7 +243,8 @@ impl Rows<'_> {
         let imaged = self.shelf.imaged(self.set, key, worked_on);
         let placed = self.seen.model.of_machine(vm, self.past(created, imaged, worked_on));
         let (condition, since): (Condition, _) = condition(properties);
-        let zone = vm.zones.iter().flatten().next().map(Zone::new);
+        let zone = vm.zones.iter().flatten().next().map(|zone| self.zones.of(Zone::new(zone)));
+        let revision = self.revisions.of(placed.revision);
         let known = Row {
             id: id.clone(),
             vm: vm_id.clone(),
@@ -234,7 +258,7 @@ impl Rows<'_> {
             zone,
             created,
             imaged,
-            revision: Some(placed.revision),
+            revision: Some(revision),
             evidence: placed.evidence,
             condition,
             since,

@@ -4,10 +4,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::SqliteStore;
 use super::fault::Fault;
+use super::sweep;
 use super::turn::{bound, text};
 use crate::memory::record;
 use crate::memory::{
-    ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Put, Seq, StoreError,
+    ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, Seq, StoreError, Swept,
 };
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
@@ -176,5 +177,10 @@ impl Desk for SqliteStore {
     async fn remove_document(&self, pool: &PoolName, found: Found) -> Result<Put, StoreError> {
         let pool = pool.clone();
         self.writer.write(move |db| remove(db, &pool, found)).await
+    }
+
+    async fn sweep(&self, keep: &Keep, now: Time) -> Result<Swept, StoreError> {
+        let keep = *keep;
+        self.writer.write(move |db| sweep::sweep(db, &keep, now)).await
     }
 }

@@ -13,6 +13,7 @@ mod lock;
 mod migrate;
 mod open;
 mod readers;
+mod sweep;
 mod turn;
 mod writer;
 

@@ -38,6 +38,10 @@ pub(super) fn writer(path: &Path, most_bytes: Option<u64>) -> Result<Connection,
     if db.is_readonly(rusqlite::MAIN_DB).map_err(failed)? {
         return Err(OpenError::ReadOnly { path: path.to_owned() });
     }
+    if found == 0 {
+        // Before anything is in the file: later it would take writing all of it anew.
+        db.pragma_update(None, "auto_vacuum", "incremental").map_err(failed)?;
+    }
     settle(&db, most_bytes).map_err(failed)?;
     if found == 0 {
         db.pragma_update(None, "application_id", OURS).map_err(failed)?;

@@ -24,12 +24,15 @@ impl Folder {
     /// All documents that are there now. What they come to is settled with the files.
     pub fn take(&mut self, documents: &[Document]) {
         let there: BTreeSet<&PoolName> = documents.iter().map(|document| &document.pool).collect();
+        let known = self.applied.len();
         self.applied.retain(|name, _| there.contains(name));
+        self.unsettled |= self.applied.len() != known;
         for document in documents {
             let before = self.applied.get(&document.pool);
             if before.is_some_and(|known| known.revision == document.revision) {
                 continue;
             }
+            self.unsettled = true;
             let good = before.and_then(|known| known.good.clone());
             let read = read(document).map(|policy| match &good {
                 // Kept where nothing changed, so that nobody takes it for new.

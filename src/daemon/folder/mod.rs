@@ -12,7 +12,7 @@ mod walk;
 
 pub use walk::files;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -98,6 +98,9 @@ pub struct Folder {
     pools: BTreeMap<PoolName, Meant>,
     faults: Vec<Diagnostic>,
     looks: u64,
+    /// What is said may come to something else than it did: mostly it does not, and a thousand files need not be weighed
+    /// against each other at every look.
+    unsettled: bool,
 }
 
 /// What is taken already: a name, a scale set, and by whom.
@@ -111,7 +114,7 @@ struct Claim {
 impl Folder {
     pub fn new(path: Option<PathBuf>) -> Self {
         let (files, unread, applied, pools, faults) = Default::default();
-        Self { path, files, unread, applied, pools, faults, looks: 0 }
+        Self { path, files, unread, applied, pools, faults, looks: 0, unsettled: true }
     }
 
     /// Pools as they are meant now.
@@ -121,28 +124,36 @@ impl Folder {
 
     /// Look, and tell what is otherwise than at the last look.
     pub fn look(&mut self) -> Looked {
-        self.unread = self.list();
+        let unread = self.list();
+        self.unsettled |= unread != self.unread;
+        self.unread = unread;
         self.looks += 1;
         self.settled()
     }
 
     /// The same by the files as they were seen last.
     pub fn settled(&mut self) -> Looked {
+        if !self.unsettled {
+            return Looked { faults: self.faults.clone(), ..Looked::default() };
+        }
         let mut faults = self.unread.clone();
         self.settle(&mut faults);
         let pools = self.meant();
         let set = pools.values().filter(|now| self.pools.get(&now.policy.name) != Some(now));
         let set: Vec<Meant> = set.cloned().collect();
-        let gone = self.pools.keys().filter(|name| !pools.contains_key(*name)).cloned().collect();
+        let gone: Vec<PoolName> =
+            self.pools.keys().filter(|name| !pools.contains_key(*name)).cloned().collect();
         self.pools = pools;
         let other_faults = faults != self.faults;
         self.faults.clone_from(&faults);
+        // Who gave something up made room for another, who takes it at the next look.
+        self.unsettled = other_faults || !set.is_empty() || !gone.is_empty();
         Looked { set, gone, faults, other_faults }
     }
 
     /// Read what changed. What could not be listed or read stays as it was, and is told.
     fn list(&mut self) -> Vec<Diagnostic> {
-        let (mut faults, mut there) = (Vec::new(), Vec::new());
+        let (mut faults, mut there) = (Vec::new(), BTreeSet::new());
         let anyway = self.looks.is_multiple_of(READ_ANYWAY);
         let mut unlisted: Vec<PathBuf> = Vec::new();
         let found = self.path.as_deref().map(files).unwrap_or_default();
@@ -150,8 +161,10 @@ impl Folder {
             match found {
                 Ok(path) => {
                     let file = self.files.entry(path.clone()).or_default();
+                    let before = file.hash;
                     faults.extend(file.look(&path, anyway));
-                    there.push(path);
+                    self.unsettled |= file.hash != before;
+                    there.insert(path);
                 }
                 Err((path, error)) => {
                     faults.push(unread(&path, &error));
@@ -164,7 +177,9 @@ impl Folder {
                 there.contains(path) || unlisted.iter().any(|folder| path.starts_with(folder));
             file.missing = if seen { 0 } else { file.missing + 1 };
         }
+        let known = self.files.len();
         self.files.retain(|_, file| file.missing < MISSING);
+        self.unsettled |= self.files.len() != known;
         faults
     }
 

@@ -9,6 +9,7 @@
 //! | a turn | its pool backs off; the others do not notice, not even of a panic |
 //! | pool files and documents | what was good last stays; they are looked at again |
 //! | the lease | no turn is begun and nothing is sent after its end; then this process waits like any other |
+//! | letting go of what is old | nothing is lost; it is tried again |
 //! | a server | the process stops: nobody could ask it any more |
 //!
 //! At the end: servers hear of it, no turn is begun, those that run come to theirs, the lease is given up, the store is let go.
@@ -22,6 +23,7 @@ mod live;
 mod scene;
 mod serve;
 mod stop;
+mod sweep;
 mod tell;
 mod turns;
 

@@ -12,6 +12,7 @@ use super::files::{Files, Look, Pools};
 use super::lease::{Candidate, keep};
 use super::live::{Live, NotOpened, Ticks};
 use super::stop::{Stop, Stopping};
+use super::sweep::sweep;
 use super::turns::{Ears, House, Over, Turns};
 use crate::ambient::Dice;
 use crate::api::http::Scene;
@@ -349,6 +350,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         let mut keeper = tokio::spawn(keeper);
         let listener = overhear(Arc::clone(&store), clock.clone(), self.doors.bell.clone());
         let listener = tokio::spawn(listener);
+        let sweeper = tokio::spawn(sweep(Arc::clone(&store), clock.clone(), self.settings.keep));
         let (manager, at_once) = (Arc::clone(&self.manager), self.settings.at_once);
         let dice = Dice::from_seed(clock.now().millis().unsigned_abs()).branch(&holder);
         let house = House { live, board: Arc::clone(&board), counters, manager, at_once, dice };
@@ -368,6 +370,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         }
         keeper.abort();
         listener.abort();
+        sweeper.abort();
         over
     }
 

@@ -16,6 +16,7 @@ pub use read::{Fault, From};
 use super::access::Choice;
 use crate::adapters::azure::auth::Way;
 use crate::api::http::auth::Role;
+use crate::memory::Keep;
 use crate::model::time::Span;
 use crate::telemetry::log::{Detail, Format, Log};
 use keys::Key;
@@ -86,6 +87,7 @@ pub struct Settings {
     pub lease_ttl: Span,
     pub at_once: usize,
     pub stop_within: Span,
+    pub keep: Keep,
     pub api: ApiAt,
     pub detail: Detail,
     /// `None`: as suits where it goes.
@@ -188,6 +190,7 @@ impl Effective {
             lease_ttl: self.span(&keys::LEASE),
             at_once: text(&keys::AT_ONCE).parse().unwrap_or(1),
             stop_within: self.span(&keys::STOP),
+            keep: Keep { history: self.span(&keys::HISTORY), audit: self.span(&keys::AUDIT) },
             api: self.api(),
             detail: detail.unwrap_or(Detail::Info),
             format,

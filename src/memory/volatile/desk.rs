@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::MemoryStore;
 use crate::memory::{
-    ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Put, Seq, StoreError,
+    ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, SWEPT_AT_ONCE, Seq,
+    StoreError, Swept,
 };
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
@@ -132,4 +133,23 @@ impl Desk for MemoryStore {
             }
         }
     }
+
+    async fn sweep(&self, keep: &Keep, now: Time) -> Result<Swept, StoreError> {
+        let inner = &mut *self.lock();
+        inner.desk.claims.retain(|_, claimed| claimed.at >= now.minus(ANSWER_KEPT));
+        let mut left = SWEPT_AT_ONCE;
+        let (history, audit) = (now.minus(keep.history), now.minus(keep.audit));
+        for pool in inner.pools.values_mut() {
+            left -= let_go(&mut pool.history, left, |line| line.at < history);
+        }
+        left -= let_go(&mut inner.desk.audits, left, |line| line.at < audit);
+        Ok(Swept { lines: SWEPT_AT_ONCE - left, more: left == 0 })
+    }
+}
+
+/// The first that are old, so many at most.
+fn let_go<T>(lines: &mut VecDeque<(Seq, T)>, most: usize, is_old: impl Fn(&T) -> bool) -> usize {
+    let old = lines.iter().take(most).take_while(|(_, line)| is_old(line)).count();
+    lines.drain(..old);
+    old
 }

@@ -7,7 +7,7 @@ use crate::daemon::board::{PoolSeen, Standing};
 use crate::daemon::folder::Meant;
 use crate::daemon::run::files::Pools;
 use crate::daemon::run::live::Ticks;
-use crate::memory::{Loaded, Store};
+use crate::memory::{Loaded, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::journal::{Entry, Phase};
 use crate::model::policy::{Draft, Policy};
@@ -37,20 +37,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             }
             Err(error) => tracing::error!("the store does not say which pools it knows: {error}"),
         }
-        for (n, meant) in pools.meant.iter().enumerate() {
-            let name = &meant.policy.name;
-            let mut turn = new_turn(name);
-            let recovered = turn.recover(store).await.map(found);
-            self.keep(meant, turn);
-            let wait = STARTS_WITHIN.millis() * n as i64 / pools.meant.len().max(1) as i64;
-            self.wake.ask(name, Why::News(Span::from_millis(wait)), now);
-            let pool = name.as_str();
-            match recovered {
-                Ok((machines, open, in_doubt, oldest)) => {
-                    self.board.change_pool(name, |seen| (seen.open, seen.oldest) = (open, oldest));
-                    tracing::info!(pool, machines, open, in_doubt, from = %meant.source, "recovered");
-                }
-                Err(error) => tracing::error!(pool, "cannot be read from the store: {error}"),
+        let mut n = 0;
+        // Two at a time: a store reads so many beside each other.
+        for pair in pools.meant.chunks(2) {
+            let (first, second) = (pair.first(), pair.get(1));
+            let (first, second) = tokio::join!(replayed(first, store), replayed(second, store));
+            for (meant, turn, recovered) in first.into_iter().chain(second) {
+                self.recovered(meant, turn, recovered, (n, pools.meant.len()), now);
+                n += 1;
             }
         }
     }
@@ -96,6 +90,29 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             },
         );
         self.wake.ask(name, Why::News(Span::ZERO), now);
+    }
+
+    /// `place`: which one it is of how many.
+    fn recovered(
+        &mut self,
+        meant: &Meant,
+        turn: PoolTurn,
+        recovered: Result<Found, StoreError>,
+        (n, all): (usize, usize),
+        now: Time,
+    ) {
+        let name = &meant.policy.name;
+        self.keep(meant, turn);
+        let wait = STARTS_WITHIN.millis() * n as i64 / all.max(1) as i64;
+        self.wake.ask(name, Why::News(Span::from_millis(wait)), now);
+        let pool = name.as_str();
+        match recovered {
+            Ok((machines, open, in_doubt, oldest)) => {
+                self.board.change_pool(name, |seen| (seen.open, seen.oldest) = (open, oldest));
+                tracing::info!(pool, machines, open, in_doubt, from = %meant.source, "recovered");
+            }
+            Err(error) => tracing::error!(pool, "cannot be read from the store: {error}"),
+        }
     }
 
     /// Pools as files and documents say now.
@@ -153,8 +170,20 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     }
 }
 
+/// A pool with its past, as far as it could be read.
+type Replayed<'a> = (&'a Meant, PoolTurn, Result<Found, StoreError>);
+
+async fn replayed<'a, S: Store>(meant: Option<&'a Meant>, store: &S) -> Option<Replayed<'a>> {
+    let meant = meant?;
+    let mut turn = new_turn(&meant.policy.name);
+    let recovered = turn.recover(store).await.map(found);
+    Some((meant, turn, recovered))
+}
+
 /// Machines, open entries, those in doubt among them, and since when.
-fn found(image: &Loaded) -> (usize, usize, usize, Option<Time>) {
+type Found = (usize, usize, usize, Option<Time>);
+
+fn found(image: &Loaded) -> Found {
     let open = image.journal.open().iter();
     let doubtful =
         |entry: &&Entry| matches!(entry.phase, Phase::Asking { .. } | Phase::Doubtful { .. });

@@ -1,0 +1,93 @@
+//! What is old is let go of, and the room it took is given back to the disk.
+
+use rusqlite::{Connection, Row, params};
+
+use super::fault::Fault;
+use super::turn::{bound, text};
+use crate::memory::{ANSWER_KEPT, Keep, SWEPT_AT_ONCE, Seq, Swept, record};
+use crate::model::time::Time;
+
+/// Pages without anything in them that stay in the file.
+// 1,024: 4 MiB, which the next rollouts fill again; giving back every page would move others about for nothing.
+const FREE_KEPT: u64 = 1_024;
+
+/// Pages that are given back in one write.
+// 512: 2 MiB are moved within some milliseconds.
+const FREED_AT_ONCE: u64 = 512;
+
+pub(super) fn sweep(db: &Connection, keep: &Keep, now: Time) -> Result<Swept, Fault> {
+    let answers = now.minus(ANSWER_KEPT).millis();
+    db.prepare_cached("DELETE FROM claims WHERE at < ?1")?.execute([answers])?;
+    let mut left = SWEPT_AT_ONCE;
+    let before = now.minus(keep.history);
+    for pool in pools(db)? {
+        left -= history(db, pool, before, left)?;
+        if left == 0 {
+            break;
+        }
+    }
+    left -= audit(db, now.minus(keep.audit), left)?;
+    let more = give_back(db)? || left == 0;
+    Ok(Swept { lines: SWEPT_AT_ONCE - left, more })
+}
+
+fn pools(db: &Connection) -> Result<Vec<i64>, Fault> {
+    let mut found = db.prepare_cached("SELECT id FROM pools WHERE lines > 0")?;
+    let ids = found.query_map([], |row| row.get(0))?;
+    Ok(ids.collect::<Result<_, _>>()?)
+}
+
+fn history(db: &Connection, pool: i64, before: Time, most: usize) -> Result<usize, Fault> {
+    let sql = "SELECT seq, record FROM history WHERE pool = ?1 ORDER BY seq LIMIT ?2";
+    let mut found = db.prepare_cached(sql)?;
+    let rows = found.query(params![pool, bound(most)])?;
+    let (last, count) = old(rows, |row| Ok(record::read_line(text(row, 1)?)?.at < before))?;
+    if count > 0 {
+        let sql = "DELETE FROM history WHERE pool = ?1 AND seq <= ?2";
+        db.prepare_cached(sql)?.execute(params![pool, bound(last.0)])?;
+        let sql = "UPDATE pools SET lines = lines - ?2 WHERE id = ?1";
+        db.prepare_cached(sql)?.execute(params![pool, count])?;
+    }
+    Ok(count)
+}
+
+fn audit(db: &Connection, before: Time, most: usize) -> Result<usize, Fault> {
+    let mut found = db.prepare_cached("SELECT seq, record FROM audits ORDER BY seq LIMIT ?1")?;
+    let rows = found.query([bound(most)])?;
+    let (last, count) = old(rows, |row| Ok(record::read_audit(text(row, 1)?)?.at < before))?;
+    if count > 0 {
+        db.prepare_cached("DELETE FROM audits WHERE seq <= ?1")?.execute([bound(last.0)])?;
+    }
+    Ok(count)
+}
+
+/// The number of the last line before the first that is not old, and how many there are.
+fn old(
+    mut rows: rusqlite::Rows<'_>,
+    is_old: impl Fn(&Row<'_>) -> Result<bool, Fault>,
+) -> Result<(Seq, usize), Fault> {
+    let (mut last, mut count) = (Seq::FIRST, 0);
+    while let Some(row) = rows.next()? {
+        if !is_old(row)? {
+            break;
+        }
+        (last, count) = (Seq(row.get(0)?), count + 1);
+    }
+    Ok((last, count))
+}
+
+/// True: there is more to give back. A file that was made without the means to do so keeps its size.
+fn give_back(db: &Connection) -> Result<bool, Fault> {
+    let free: u64 = db.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
+    let beyond = free.saturating_sub(FREE_KEPT);
+    if beyond == 0 {
+        return Ok(false);
+    }
+    // It frees a page with each step.
+    let mut freeing =
+        db.prepare(&format!("PRAGMA incremental_vacuum({})", beyond.min(FREED_AT_ONCE)))?;
+    let mut steps = freeing.query([])?;
+    while steps.next()?.is_some() {}
+    let left: u64 = db.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
+    Ok(left < free && left > FREE_KEPT)
+}
