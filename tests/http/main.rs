@@ -21,6 +21,7 @@ mod cuts;
 mod description;
 mod doors;
 mod events;
+mod follow;
 mod fuzz;
 
 mod kit;
