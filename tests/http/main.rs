@@ -16,6 +16,7 @@ mod program;
 mod golden;
 
 mod apply;
+mod completion;
 mod contract;
 mod cuts;
 mod description;
