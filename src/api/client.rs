@@ -25,6 +25,12 @@ const PAUSES: [Duration; 3] =
 const PATIENCE: u64 = 5;
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(40);
+/// A server ends streams after an hour, so that who may look is asked again.
+const STREAM: Duration = Duration::from_secs(2 * 3_600);
+/// A server says every quarter of a minute that it is still there.
+const SILENCE: Duration = Duration::from_secs(40);
+/// An event is one line of a history; what is longer is none.
+const LONGEST: usize = 1 << 20;
 
 /// A secret: it is printed nowhere.
 #[derive(Clone)]
@@ -188,6 +194,28 @@ impl Client {
         response.text().await.map_err(|error| self.lost(&error))
     }
 
+    /// Events as they are written, those after `last` first; until it breaks.
+    pub async fn stream(
+        &self,
+        request: &Request<'_>,
+        last: Option<u64>,
+    ) -> Result<Events, ClientError> {
+        let mut built = self.build(request)?.timeout(STREAM);
+        if let Some(last) = last {
+            built = built.header("last-event-id", last);
+        }
+        let response = built.send().await.map_err(|error| self.lost(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(Events { response, server: self.server(), read: Vec::new() });
+        }
+        let text = response.text().await.map_err(|error| self.lost(&error))?;
+        Err(match serde_json::from_str(&text) {
+            Ok(refused) => ClientError::Refused(Box::new(refused)),
+            Err(_) => ClientError::Strange { server: self.server(), status: status.as_u16() },
+        })
+    }
+
     /// With how long to wait at least, where it may be tried again.
     async fn try_once(
         &self,
@@ -257,6 +285,66 @@ impl Client {
     }
 }
 
+/// One event of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub id: Option<u64>,
+    pub data: String,
+}
+
+/// Server-sent events, piece by piece.
+#[derive(Debug)]
+pub struct Events {
+    response: Response,
+    server: String,
+    read: Vec<u8>,
+}
+
+impl Events {
+    /// The next event; `None`: the server ended the stream.
+    pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+        loop {
+            while let Some(block) = take_block(&mut self.read) {
+                if let Some(event) = event(&block) {
+                    return Ok(Some(event));
+                }
+            }
+            if self.read.len() > LONGEST {
+                return Err(ClientError::Strange { server: self.server.clone(), status: 200 });
+            }
+            let piece = tokio::time::timeout(SILENCE, self.response.chunk()).await;
+            let lost = || ClientError::TimedOut { server: self.server.clone() };
+            match piece.map_err(|_| lost())? {
+                Ok(Some(piece)) => self.read.extend_from_slice(&piece),
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    let (server, say) = (self.server.clone(), error.to_string());
+                    return Err(ClientError::Unreachable { server, say });
+                }
+            }
+        }
+    }
+}
+
+/// What stands before the first empty line.
+fn take_block(read: &mut Vec<u8>) -> Option<String> {
+    let end = read.windows(2).position(|two| two == b"\n\n")?;
+    let block: Vec<u8> = read.drain(..end + 2).collect();
+    Some(String::from_utf8_lossy(&block).into_owned())
+}
+
+/// `None`: a comment, or how soon to come back.
+fn event(block: &str) -> Option<Event> {
+    let field = |name: &str| {
+        let lines =
+            block.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(':'));
+        lines.map(|value| value.strip_prefix(' ').unwrap_or(value)).collect::<Vec<_>>()
+    };
+    let data = field("data");
+    let id = field("id").last().and_then(|id| id.parse().ok());
+    (!data.is_empty()).then(|| Event { id, data: data.join("\n") })
+}
+
 /// What the server asks for; `None`: more than anybody waits for.
 fn patience(response: &Response) -> Option<Duration> {
     let asked = response.headers().get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
@@ -296,6 +384,26 @@ mod tests {
         }
         let shown = format!("{:?}", made(DEFAULT_SERVER, true).unwrap());
         assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn events_are_read_however_they_are_cut() {
+        let sent = b"retry: 2000\n\nid: 7\nevent: held\ndata: {\"a\":1}\n\n: still here\n\ndata: x\ndata: y\n\n";
+        for cut in 1..sent.len() {
+            let (mut read, mut found) = (Vec::new(), Vec::new());
+            for piece in sent.chunks(cut) {
+                read.extend_from_slice(piece);
+                while let Some(block) = take_block(&mut read) {
+                    found.extend(event(&block));
+                }
+            }
+            let held = Event { id: Some(7), data: "{\"a\":1}".into() };
+            assert_eq!(
+                found,
+                [held, Event { id: None, data: "x\ny".into() }],
+                "in pieces of {cut}"
+            );
+        }
     }
 
     #[test]

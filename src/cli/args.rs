@@ -17,9 +17,10 @@ Poolkeeper replaces machines that are failed, surplus or out of date, in that or
 than the pool allows and never runs more than it allows, and says for each machine and each pool what it does, or why \
 it waits.
 
-serve is the daemon, and the only command that changes anything in the cloud. status, plan and doctor look at a live \
-scale set where you name one. Those from get to settle-capacity ask a Poolkeeper that serves, which writes down who asked \
-and why; the others need no network and no account. emulate serves this machine only.";
+serve is the daemon, and the only command that changes anything in the cloud. status, plan, explain and doctor ask a \
+Poolkeeper that serves about its pools, by their names; status, plan and doctor also look at a live scale set where you \
+name one. Those from get to settle-capacity ask a Poolkeeper that serves, which writes down who asked and why; the others \
+need no network and no account. emulate serves this machine only.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +28,8 @@ Examples:
   poolkeeper simulate pools/web.yaml            the same for a pool of yours, rehearsed at once
   poolkeeper serve --pools pools                the daemon
   poolkeeper validate pools/                    check every pool file of a folder
+  poolkeeper status                             how the pools of one that serves are
+  poolkeeper explain web 17                     why its machine 17 is, or is not, replaced
   poolkeeper status $(az vmss show -g rg -n web --query id -o tsv)
                                                 how a live scale set is
   poolkeeper doctor --pool-file pools/web.yaml  whether its care has all that it needs
@@ -131,6 +134,7 @@ commands! {
     Validate in validate;
     Emulate in emulate;
     Completions in completions;
+    Names in completions;
 }
 
 /// The end of a help text: its examples, and the exit codes.

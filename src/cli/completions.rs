@@ -1,18 +1,30 @@
-//! `completions`: what a shell needs to complete commands and options.
+//! `completions`: what a shell needs to complete commands, options, and the names of pools and machines.
+//!
+//! Never here: what a server says, unlooked at, in a shell's hands. Begin with [`Completions::run`]: the script of a shell
+//! asks [`Names`] at each name; `asked` is which names are meant.
+
+mod asked;
+mod scripts;
+
+use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell as Kind;
 use serde_json::json;
 
 use super::args::{Cli, with_exit_codes};
+use super::client::Server;
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
 use crate::api::v1::API_VERSION;
+use asked::{Asked, Meant};
 
 const ABOUT: &str = "Prints the completions for a shell";
 const MORE: &str = "\
-Prints a script that teaches a shell to complete the commands, options and values of poolkeeper. Put it where the \
-shell looks for such scripts, and start a new shell.";
+Prints a script that teaches a shell to complete the commands, options and values of poolkeeper, and in bash, zsh and \
+fish also the names of pools and machines, for which it asks the Poolkeeper that serves. Put it where the shell looks for \
+such scripts, and start a new shell.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper completions bash > ~/.local/share/bash-completion/completions/poolkeeper
@@ -39,6 +51,7 @@ impl Completions {
         let name = command.get_name().to_owned();
         clap_complete::generate(self.shell, &mut command, name, &mut script);
         let script = String::from_utf8_lossy(&script);
+        let script = scripts::with_names(self.shell, &script, &command);
         if json {
             let document = json!({
                 "apiVersion": API_VERSION,
@@ -51,5 +64,75 @@ impl Completions {
             shell.print(&script)?;
         }
         Ok(Exit::Done)
+    }
+}
+
+const NAMES: &str = "Prints the names that may come after these words; shells ask it";
+
+/// Somebody waits with a finger on a key: what takes longer than this helps nobody.
+const WITHIN: Duration = Duration::from_millis(800);
+/// Names of one answer.
+const MOST: u32 = 500;
+
+#[derive(Debug, Args)]
+#[command(
+    hide = true,
+    about = NAMES,
+    long_about = format!("{NAMES}.\n\nWhere nobody serves, or takes long, it prints nothing."),
+    after_long_help = with_exit_codes("Examples:\n  poolkeeper names -- explain web")
+)]
+pub struct Names {
+    /// What is typed already, without the word that is completed
+    #[arg(last = true)]
+    words: Vec<OsString>,
+}
+
+impl Names {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+        let words: Vec<String> =
+            self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let mut command = Cli::command();
+        command.build();
+        for name in asked::asked(&command, &words).map(found).unwrap_or_default() {
+            shell.line(&name)?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Whatever goes wrong, a person who types is not to be told of it now.
+fn found(asked: Asked) -> Vec<String> {
+    let (path, key) = match &asked.meant {
+        Meant::Pools => (vec!["pools"], "name"),
+        Meant::MachinesOf(pool) => (vec!["pools", pool.as_str(), "machines"], "id"),
+    };
+    let line = Server::of(asked.server, asked.ca).line();
+    let Some(answer) = line.ok().and_then(|line| line.within(WITHIN, &path, MOST)) else {
+        return Vec::new();
+    };
+    let items = answer["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let names = items.iter().filter_map(|item| item[key].as_str());
+    names.filter(|name| is_plain(name)).map(str::to_owned).collect()
+}
+
+/// A shell may expand what it is given: nothing in a name may mean anything to it.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !name.is_empty() && !name.starts_with('-') && name.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_nothing_to_a_shell() {
+        for name in ["web", "web-1", "web_0a.b", "17"] {
+            assert!(is_plain(name), "{name}");
+        }
+        for name in ["", "-rf", "$(id)", "a b", "a;b", "a`b`", "a\nb", "*", "~", "ä", "a'b", "a/b"]
+        {
+            assert!(!is_plain(name), "{name}");
+        }
     }
 }

@@ -65,7 +65,7 @@ fn wrong_usage_says_what_to_do() {
         (&["plan", "web", "--pool-file", GOOD], "--pool-file"),
         (&["explain", ROLLING], "--snapshot"),
         (&["status", "--pool-file", "tests/cli/inputs/pools/notes.txt"], "notes.txt:1:1"),
-        (&["doctor"], "RESOURCE"),
+        (&["doctor", "web"], "/subscriptions/<id>"),
         (&["doctor", "--pool-file", GOOD, "-o", "ndjson"], "--output json"),
         (&["doctor", "--pool-file", GOOD, "--auth", "guess"], "managed-identity"),
         (&["doctor", "--pool-file", GOOD, "--timeout", "0"], "--timeout"),

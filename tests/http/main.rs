@@ -16,11 +16,13 @@ mod program;
 mod golden;
 
 mod apply;
+mod completion;
 mod contract;
 mod cuts;
 mod description;
 mod doors;
 mod events;
+mod follow;
 mod fuzz;
 
 mod kit;

@@ -163,6 +163,25 @@ async fn who_may_not_look_is_told_how_to_show_a_token() {
 }
 
 #[tokio::test]
+async fn the_doctor_looks_at_who_serves() {
+    let served = serve(Kit::open().await).await;
+    served.page("doctor", &["doctor"]).await;
+    served.kit.house.lock().ready = false;
+    served.change("web", |pool| {
+        let trouble = Trouble { say: "the cloud answers 500".into(), since: NOW, retry: None };
+        pool.trouble = Some(trouble);
+    });
+    assert_eq!(served.page("doctor-ill", &["doctor"]).await.code, Some(7));
+    let json = served.run(&["doctor", "-o", "json"]).await.json();
+    assert_eq!((&json["findings"], &json["cloud"]), (&2.into(), &Value::from(Vec::<Value>::new())));
+    let nobody = run("http://127.0.0.1:1", None, &["doctor"]).await;
+    assert!(nobody.code == Some(7) && nobody.out.contains("poolkeeper serve"), "{nobody:?}");
+    let guarded = serve(Kit::guarded().await).await;
+    let refused = run(&guarded.server, None, &["doctor"]).await;
+    assert!(refused.code == Some(7) && refused.out.contains("POOLKEEPER_TOKEN"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn json_is_what_the_server_answered() {
     let served = serve(Kit::open().await).await;
     for (args, path) in [

@@ -18,6 +18,7 @@ pub use verbs::{
 
 use std::env;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde::de::DeserializeOwned;
@@ -56,7 +57,6 @@ pub(super) struct Server {
 
 impl Server {
     fn client(&self) -> Result<Client, Failure> {
-        let set = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
         let server = self.server.clone().or_else(|| set("POOLKEEPER_SERVER"));
         let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
         let token = match set("POOLKEEPER_TOKEN_FILE") {
@@ -75,6 +75,15 @@ impl Server {
         Client::new(&server, token, ca.transpose()?.as_deref()).map_err(|error| failure(&error))
     }
 
+    /// Whether somebody said where it is.
+    pub(in crate::cli) fn is_named(&self) -> bool {
+        self.server.is_some() || set("POOLKEEPER_SERVER").is_some()
+    }
+
+    pub(in crate::cli) const fn of(server: Option<String>, ca: Option<PathBuf>) -> Self {
+        Self { server, ca }
+    }
+
     /// For several requests, one after the other.
     pub(in crate::cli) fn line(&self) -> Result<Line, Failure> {
         Line::of(self.client()?)
@@ -87,6 +96,11 @@ impl Server {
     fn ask_json(&self, request: &Request<'_>) -> Result<(String, Value), Failure> {
         self.line()?.read(request)
     }
+}
+
+/// A variable of the environment that says something.
+fn set(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
 /// A line to a server: every request goes over one.
@@ -105,7 +119,7 @@ impl Line {
         Ok(Self { client, runtime })
     }
 
-    fn send(&self, request: &Request<'_>) -> Result<String, Failure> {
+    pub fn send(&self, request: &Request<'_>) -> Result<String, Failure> {
         self.runtime.block_on(self.client.send(request)).map_err(|error| failure(&error))
     }
 
@@ -121,6 +135,14 @@ impl Line {
         let request = Request::get(path);
         let asked = self.runtime.block_on(self.client.probe(&request));
         understood(&asked.map_err(|error| failure(&error))?)
+    }
+
+    /// The first page of a list, if it comes in time.
+    pub fn within(&self, time: Duration, path: &[&str], most: u32) -> Option<Value> {
+        let request = Request::get(path).with("limit", most);
+        let asked = async { tokio::time::timeout(time, self.client.send(&request)).await };
+        let answer = self.runtime.block_on(asked).ok()?.ok()?;
+        serde_json::from_str(&answer).ok()
     }
 
     /// Every page of a list as one.

@@ -70,9 +70,18 @@ impl Line {
     /// The plan of the last turn, as it was answered and as pages tell it.
     pub fn decided(&self, pool: &str) -> Result<(String, Facts<'static>), Failure> {
         let (_, status) = self.status(pool)?;
+        self.plan(pool, &status, &self.machines(pool)?)
+    }
+
+    /// The same, where the rest is known already.
+    pub fn plan(
+        &self,
+        pool: &str,
+        status: &StatusRead,
+        machines: &[MachineRead],
+    ) -> Result<(String, Facts<'static>), Failure> {
         let (text, plan): (_, PlanRead) = self.of_pool(pool, &["plan"])?;
-        let machines = self.machines(pool)?;
-        Ok((text, facts(plan, &status, &machines)))
+        Ok((text, facts(&plan, status, machines)))
     }
 }
 
@@ -91,7 +100,7 @@ fn items<T: DeserializeOwned>(mut list: Value) -> Result<Vec<(Value, T)>, Failur
     items.into_iter().map(read).collect::<Result<_, _>>().map_err(|error| strange(&error))
 }
 
-fn facts(plan: PlanRead, status: &StatusRead, machines: &[MachineRead]) -> Facts<'static> {
+fn facts(plan: &PlanRead, status: &StatusRead, machines: &[MachineRead]) -> Facts<'static> {
     let at = plan.at.0;
     // Those of the status say what they mean; a frozen pool has one more.
     let told = if status.holds.is_empty() { &plan.holds } else { &status.holds };
@@ -117,7 +126,7 @@ fn facts(plan: PlanRead, status: &StatusRead, machines: &[MachineRead]) -> Facts
             ("floor", resolved.floor),
             ("ceiling", resolved.ceiling),
         ],
-        numbers: numbers(&plan, status.numbers),
+        numbers: numbers(plan, status.numbers),
         available: resolved.available,
         desired: resolved.desired,
         outdated: resolved.outdated,

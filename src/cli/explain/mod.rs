@@ -56,18 +56,16 @@ pub struct Explain {
     /// A pool of a Poolkeeper that serves; left out with a snapshot, which is of one pool
     #[arg(
         value_parser = NonEmptyStringValueParser::new(),
-        required_unless_present = "snapshot",
-        value_name = "POOL"
+        required_unless_present = "snapshot"
     )]
-    first: Option<String>,
+    pool: Option<String>,
 
     /// One machine: its id, its vmId or its node
     #[arg(
         value_parser = NonEmptyStringValueParser::new(),
-        conflicts_with = "snapshot",
-        value_name = "MACHINE"
+        conflicts_with = "snapshot"
     )]
-    second: Option<String>,
+    machine: Option<String>,
 
     #[command(flatten)]
     server: Server,
@@ -76,10 +74,10 @@ pub struct Explain {
 impl Explain {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
         let json = shell.one_document("explain")?;
-        match (&self.snapshot, &self.first) {
+        match (&self.snapshot, &self.pool) {
             (None, Some(pool)) => {
                 super::live::pool_name(pool).map_err(|bad| Failure::usage(bad.to_string()))?;
-                served::explain(&self.server, pool, self.second.as_deref(), json, shell)
+                served::explain(&self.server, pool, self.machine.as_deref(), json, shell)
             }
             (Some(source), machine) => {
                 of_snapshot(&Source::new(source), machine.as_deref(), json, shell)

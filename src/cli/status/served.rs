@@ -45,12 +45,12 @@ fn one(line: &Line, name: &str, shell: &mut Shell) -> Result<Exit, Failure> {
     let ready: ReadyRead = line.probe(&["ready"])?;
     let (rollout, rollout_read) = line.rollout(name)?;
     // Where no turn decided there is no plan, and that is told already.
-    let facts = match line.decided(name) {
+    let machines = line.machines(name)?;
+    let facts = match line.plan(name, &read, &machines) {
         Ok((_, facts)) => Some(facts),
         Err(failure) if failure.code == NO_PLAN_YET => None,
         Err(failure) => return Err(failure),
     };
-    let machines = line.machines(name)?;
     let more = More { rollout: Some(rollout_read), machines, facts };
     let standing = Standing::of(read, &more);
     if shell.format == Format::Table {

@@ -1,0 +1,163 @@
+//! Which names are meant after the words that are typed already, by the same table of commands that reads them.
+
+use std::path::PathBuf;
+
+use clap::{Arg, Command};
+
+/// What is looked up, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub meant: Meant,
+    pub server: Option<String>,
+    pub ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meant {
+    Pools,
+    MachinesOf(String),
+}
+
+/// Options by which a command looks elsewhere than at a server.
+const ELSEWHERE: [&str; 3] = ["snapshot", "pool-file", "resource"];
+
+/// Which argument is a pool.
+pub(super) fn is_pool(arg: &Arg) -> bool {
+    matches!(arg.get_id().as_str(), "pool" | "pools") && arg.is_positional()
+}
+
+pub(super) fn is_machine(arg: &Arg) -> bool {
+    arg.get_id() == "machine" && arg.is_positional()
+}
+
+/// `None`: no name of a pool or machine is meant here.
+pub(super) fn asked(root: &Command, words: &[String]) -> Option<Asked> {
+    let (mut command, mut named) = (None::<&Command>, Vec::new());
+    let (mut server, mut ca) = (None, None);
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        let options = command.unwrap_or(root);
+        if let Some((arg, value)) = option(options, word) {
+            let takes = arg.is_some_and(|arg| arg.get_action().takes_values());
+            let value = match (value, takes) {
+                (None, true) => Some(words.next()?),
+                (value, _) => value,
+            };
+            match arg.and_then(Arg::get_long) {
+                Some("server") => server = value.map(str::to_owned),
+                Some("server-ca") => ca = value.map(PathBuf::from),
+                Some(long) if ELSEWHERE.contains(&long) => return None,
+                _ => {}
+            }
+        } else if command.is_some() {
+            named.push(word);
+        } else {
+            command = Some(root.find_subcommand(word)?);
+        }
+    }
+    let mut places = command?.get_positionals();
+    let last = command?.get_positionals().last();
+    let many = last.filter(|arg| arg.get_action().takes_values() && takes_many(arg));
+    let arg = places.nth(named.len()).or(many)?;
+    let meant = match arg {
+        arg if is_pool(arg) => Meant::Pools,
+        arg if is_machine(arg) => Meant::MachinesOf((*named.first()?).to_owned()),
+        _ => return None,
+    };
+    Some(Asked { meant, server, ca })
+}
+
+fn takes_many(arg: &Arg) -> bool {
+    matches!(arg.get_action(), clap::ArgAction::Append)
+}
+
+/// An option, where the word is one, and its value, where it is in the same word. One that is not known takes none.
+fn option<'c, 'w>(
+    command: &'c Command,
+    word: &'w str,
+) -> Option<(Option<&'c Arg>, Option<&'w str>)> {
+    let find = |is: &dyn Fn(&Arg) -> bool| command.get_arguments().find(|arg| is(arg));
+    if let Some(long) = word.strip_prefix("--") {
+        let (name, value) = match long.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (long, None),
+        };
+        return Some((find(&|arg| arg.get_long() == Some(name)), value));
+    }
+    let mut letters = word.strip_prefix('-')?.chars();
+    let letter = letters.next()?;
+    let rest = letters.as_str();
+    Some((find(&|arg| arg.get_short() == Some(letter)), (!rest.is_empty()).then_some(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::Cli;
+    use clap::CommandFactory;
+
+    fn of(line: &str) -> Option<Asked> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let mut command = Cli::command();
+        command.build();
+        asked(&command, &words)
+    }
+
+    #[test]
+    fn pools_come_where_a_pool_is_meant() {
+        for line in [
+            "status",
+            "status web",
+            "plan",
+            "explain",
+            "get",
+            "history",
+            "history --follow",
+            "history --last 5",
+            "pause --why x",
+            "-o json pause",
+            "hold",
+            "remove",
+            "settle-capacity",
+        ] {
+            assert_eq!(of(line).map(|asked| asked.meant), Some(Meant::Pools), "{line}");
+        }
+    }
+
+    #[test]
+    fn machines_come_after_their_pool() {
+        for verb in ["explain", "hold", "release", "delete-machine", "keep", "write-off"] {
+            let meant = of(&format!("{verb} web")).map(|asked| asked.meant);
+            assert_eq!(meant, Some(Meant::MachinesOf("web".to_owned())), "{verb}");
+        }
+    }
+
+    #[test]
+    fn elsewhere_none_are_meant() {
+        for line in [
+            "",
+            "sta",
+            "audit",
+            "validate",
+            "pause web",
+            "explain web 17",
+            "get web",
+            "explain --snapshot now.json",
+            "plan -s now.json",
+            "status -p pools/web.yaml",
+            "pause --why",
+            "explain -o",
+        ] {
+            assert_eq!(of(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_server_is_the_one_that_is_typed() {
+        for line in ["status --server http://x:1", "status --server=http://x:1"] {
+            assert_eq!(of(line).unwrap().server.as_deref(), Some("http://x:1"), "{line}");
+        }
+        let line = "hold --server-ca ca.pem --why odd web";
+        assert_eq!(of(line).unwrap().ca, Some(PathBuf::from("ca.pem")));
+    }
+}

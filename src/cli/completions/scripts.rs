@@ -1,0 +1,75 @@
+//! What each shell's script has beside that which is made of the table of commands: names, asked for when they are needed.
+
+use clap::Command;
+use clap_complete::Shell as Kind;
+
+use super::asked::{is_machine, is_pool};
+
+// By the line, not by `COMP_WORDS`: those are broken at colons, and addresses have some.
+const BASH: &str = r#"
+_poolkeeper_names() {
+    _poolkeeper "$@"
+    local line names
+    [[ "$2" == -* ]] && return 0
+    read -r -a line <<< "${COMP_LINE:0:COMP_POINT}"
+    [[ "${COMP_LINE:0:COMP_POINT}" == *[[:space:]] ]] || unset "line[-1]"
+    names="$("$1" names -- "${line[@]:1}" 2>/dev/null)"
+    [[ -n "$names" ]] && COMPREPLY=( $(compgen -W "$names" -- "$2") )
+    return 0
+}
+
+complete -F _poolkeeper_names -o bashdefault -o default poolkeeper
+"#;
+
+const ZSH: &str = r#"
+_poolkeeper_names() {
+    local -a names
+    names=(${(f)"$(poolkeeper names -- "${(@Q)words[1,CURRENT-1]}" 2>/dev/null)"})
+    if (( $#names )); then compadd -a names; else _default; fi
+}
+"#;
+
+pub(super) fn with_names(shell: Kind, script: &str, command: &Command) -> String {
+    match shell {
+        Kind::Bash => format!("{script}{BASH}"),
+        Kind::Zsh => zsh(script),
+        Kind::Fish => format!("{script}{}", fish(command)),
+        _ => script.to_owned(),
+    }
+}
+
+/// Arguments that are names ask for them; the function comes right after the line by which the shell knows the script.
+fn zsh(script: &str) -> String {
+    let is_name = |line: &str| {
+        let name = line.trim_start_matches(['\'', '*', ':']);
+        ["pool -- ", "pools -- ", "machine -- "].iter().any(|start| name.starts_with(start))
+    };
+    let mut text = String::new();
+    for (n, line) in script.lines().enumerate() {
+        match line.strip_suffix(":_default' \\").filter(|_| is_name(line)) {
+            // With two colons the function would be told of these words alone, and not of the command.
+            Some(head) => {
+                let head = head.replacen("'*::", "'*:", 1);
+                text.push_str(&format!("{head}:_poolkeeper_names' \\"));
+            }
+            None => text.push_str(line),
+        }
+        text.push('\n');
+        if n == 0 {
+            text.push_str(ZSH);
+        }
+    }
+    text
+}
+
+fn fish(command: &Command) -> String {
+    let commands = command
+        .get_subcommands()
+        .filter(|command| command.get_positionals().any(|arg| is_pool(arg) || is_machine(arg)));
+    let names: Vec<&str> = commands.map(Command::get_name).collect();
+    format!(
+        "complete -c poolkeeper -n \"__fish_poolkeeper_using_subcommand {}\" -f \
+         -a \"(poolkeeper names -- (commandline -opc)[2..-1] 2>/dev/null)\"\n",
+        names.join(" ")
+    )
+}

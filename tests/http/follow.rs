@@ -1,0 +1,140 @@
+//! `history --follow`: the program itself, over a connection that breaks.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use poolkeeper::memory::Told;
+use poolkeeper::model::budget::HoldReason;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::kit::Kit;
+use crate::program::command;
+use crate::terminal::{Served, run, serve};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A way to the server that can be cut; what goes over it is cut off too.
+async fn front(server: &str) -> (String, watch::Sender<u32>) {
+    let inner = server.strip_prefix("http://").unwrap().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (cut, cuts) = watch::channel(0);
+    tokio::spawn(async move {
+        loop {
+            let (mut from, _) = listener.accept().await.unwrap();
+            let (inner, mut cuts) = (inner.clone(), cuts.clone());
+            cuts.mark_unchanged();
+            tokio::spawn(async move {
+                let mut to = TcpStream::connect(&inner).await.unwrap();
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut from, &mut to) => {}
+                    _ = cuts.changed() => {}
+                }
+            });
+        }
+    });
+    (format!("http://{address}"), cut)
+}
+
+struct Follower {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Follower {
+    fn begin(server: &str, args: &[&str]) -> Self {
+        let mut command = command(args);
+        command.env("POOLKEEPER_SERVER", server).stdin(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in out.lines() {
+                if send.send(line.unwrap()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    async fn line(self) -> (Self, String) {
+        tokio::task::spawn_blocking(|| {
+            let line = self.lines.recv_timeout(PATIENCE).unwrap();
+            (self, line)
+        })
+        .await
+        .unwrap()
+    }
+
+    /// As Ctrl-C does.
+    async fn interrupt(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert!(status.success());
+        tokio::task::spawn_blocking(move || self.child.wait().unwrap().code()).await.unwrap()
+    }
+}
+
+async fn tell(served: &Served, say: &str) {
+    let told = Told::Held { reason: HoldReason::Floor, say: say.into() };
+    served.kit.tell("web", told).await;
+}
+
+#[tokio::test]
+async fn each_line_comes_once_although_the_connection_breaks() {
+    let served = serve(Kit::open().await).await;
+    let (server, cut) = front(&served.server).await;
+    let mut follower = Follower::begin(&server, &["history", "web", "--last", "1", "--follow"]);
+    let mut line;
+    (follower, line) = follower.line().await;
+    assert!(line.ends_with("machine 2 is available for the first time"), "{line}");
+    tell(&served, "before").await;
+    (follower, line) = follower.line().await;
+    assert!(line.ends_with("before"), "{line}");
+    // What is written while nobody is connected is told after.
+    cut.send_modify(|cuts| *cuts += 1);
+    for late in ["one", "two"] {
+        tell(&served, late).await;
+    }
+    for late in ["one", "two"] {
+        (follower, line) = follower.line().await;
+        assert!(line.ends_with(late), "{line}");
+    }
+    assert_eq!(follower.interrupt().await, Some(0));
+}
+
+#[tokio::test]
+async fn programs_follow_by_documents() {
+    let served = serve(Kit::open().await).await;
+    let mut follower = Follower::begin(&served.server, &["history", "web", "-f", "-o", "ndjson"]);
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        if n >= 3 {
+            tell(&served, &n.to_string()).await;
+        }
+        let line;
+        (follower, line) = follower.line().await;
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(line["pool"], "web");
+        ids.push(line["id"].as_u64().unwrap());
+    }
+    assert!(ids.windows(2).all(|two| two[0] < two[1]), "{ids:?}");
+    assert_eq!(follower.interrupt().await, Some(0));
+    let json = served.run(&["history", "web", "--follow", "-o", "json"]).await;
+    assert!(json.code == Some(2) && json.err.contains("ndjson"), "{json:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_followed_is_told() {
+    let served = serve(Kit::guarded().await).await;
+    let unknown =
+        run(&served.server, Some(&served.kit.tokens["viewer"]), &["history", "wbe", "--follow"])
+            .await;
+    assert!(unknown.code == Some(4) && unknown.err.contains("nearest: web"), "{unknown:?}");
+    let refused = run(&served.server, None, &["history", "web", "--follow"]).await;
+    assert!(refused.code == Some(6), "{refused:?}");
+}
