@@ -5,4 +5,5 @@
 
 pub mod azure;
 pub mod issuer;
+pub mod otlp;
 pub mod sqlite;

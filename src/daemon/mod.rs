@@ -15,6 +15,7 @@ mod metrics;
 mod notify;
 pub mod run;
 pub mod settings;
+mod traces;
 mod trouble;
 
 pub use access::{Access, BadAccess, Choice, Proxied};

@@ -12,6 +12,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
+use super::traces::{Collect, TARGET, Traces};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Text,
@@ -60,16 +62,19 @@ pub struct Log {
 }
 
 impl Log {
-    /// Whoever writes so, to there.
-    pub fn subscriber<W>(self, to: W) -> Box<dyn Subscriber + Send + Sync>
+    /// Whoever writes so, to there; spans go to the traces too, whatever is told in lines.
+    pub fn subscriber<W>(self, to: W, traces: Option<Traces>) -> Box<dyn Subscriber + Send + Sync>
     where
         W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
     {
+        let ours = [("poolkeeper", LevelFilter::INFO), (TARGET, LevelFilter::INFO)];
+        let ours: Targets = ours.into_iter().collect();
+        let traces = traces.map(|traces| Collect(traces).with_filter(ours));
         let level = LevelFilter::from_level(self.detail.level());
         let others = level.min(LevelFilter::WARN);
         let told = Targets::new().with_default(others).with_target("poolkeeper", level);
         let lines = tracing_subscriber::fmt::layer().with_writer(to);
-        let registry = tracing_subscriber::registry();
+        let registry = tracing_subscriber::registry().with(traces);
         match self.format {
             Format::Text => {
                 let lines = lines.with_ansi(false).with_target(false);
@@ -83,8 +88,9 @@ impl Log {
     }
 
     /// For the rest of this process, on standard error; panics too. False: somebody else was set up before.
-    pub fn begin(self) -> bool {
-        let set = tracing::subscriber::set_global_default(self.subscriber(io::stderr)).is_ok();
+    pub fn begin(self, traces: Option<Traces>) -> bool {
+        let set =
+            tracing::subscriber::set_global_default(self.subscriber(io::stderr, traces)).is_ok();
         if set {
             std::panic::set_hook(Box::new(|panic| {
                 let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -120,12 +126,17 @@ mod tests {
     }
 
     fn logged(log: Log) -> String {
+        logged_with(log, None)
+    }
+
+    fn logged_with(log: Log, traces: Option<Traces>) -> String {
         let kept = Kept::default();
         let to = kept.clone();
-        let subscriber = log.subscriber(move || to.clone());
+        let subscriber = log.subscriber(move || to.clone(), traces);
         tracing::subscriber::with_default(subscriber, || {
             let span = tracing::info_span!("turn", pool = "web");
             span.in_scope(|| {
+                let _for_traces = tracing::info_span!(target: TARGET, "call").entered();
                 tracing::info!(entry = "1-2-3", "sent");
                 tracing::debug!("not told");
                 tracing::info!(target: "others", "not told");
@@ -158,5 +169,26 @@ mod tests {
     fn less_detail_quiets_others_too() {
         let text = logged(Log { format: Format::Text, detail: Detail::Error });
         assert_eq!(text, "");
+    }
+
+    #[test]
+    fn traces_change_no_line_and_lines_change_no_trace() {
+        for (format, detail) in [
+            (Format::Text, Detail::Info),
+            (Format::Json, Detail::Info),
+            (Format::Json, Detail::Error),
+        ] {
+            let traces = Traces::new(1);
+            let log = Log { format, detail };
+            let without = logged(log);
+            let with = logged_with(log, Some(traces.clone()));
+            // But for the times they begin with.
+            let parts = |text: &str| text.lines().map(str::len).collect::<Vec<_>>();
+            assert_eq!(parts(&with), parts(&without), "{with} {without}");
+            let (spans, _) = traces.take(9);
+            let [call, turn] = &spans[..] else { panic!("{spans:?}") };
+            assert_eq!((call.name, call.parent), ("call", Some(turn.id)));
+            assert_eq!((call.events.len(), &*call.events[0].say), (1, "sent"));
+        }
     }
 }

@@ -26,7 +26,7 @@ fn listen() -> Kept {
     let kept = Kept::default();
     let to = kept.clone();
     let log = Log { format: Format::Json, detail: Detail::Info };
-    tracing::subscriber::set_global_default(log.subscriber(move || to.clone())).unwrap();
+    tracing::subscriber::set_global_default(log.subscriber(move || to.clone(), None)).unwrap();
     kept
 }
 

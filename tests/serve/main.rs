@@ -20,6 +20,7 @@ mod provider;
 mod rollouts;
 mod seal;
 mod settings;
+mod traces;
 
 #[path = "../support/golden.rs"]
 mod golden_files;

@@ -18,16 +18,19 @@ const CRATES: &[(&str, Where)] = &[
     ("azure_core", Where::Rooms(AZURE)),
     ("azure_identity", Where::Rooms(AZURE)),
     ("bytes", Where::Rooms(AZURE)),
-    // Clients: of Azure, of an identity provider, and of our own API (`api::client`), which no room on the cloud's side may
-    // see.
-    ("reqwest", Where::Rooms(&["adapters::azure", "adapters::issuer", "api"])),
+    // Clients: of Azure, of an identity provider, of a collector of traces, and of our own API (`api::client`), which no
+    // room on the cloud's side may see.
+    ("reqwest", Where::Rooms(&["adapters::azure", "adapters::issuer", "adapters::otlp", "api"])),
     // The server of the API: its own accept loop, for limits that the framework's has not.
     ("hyper", Where::Rooms(&["api"])),
     ("hyper_util", Where::Rooms(&["api"])),
     ("tower_service", Where::Rooms(&["api"])),
     // Signatures of tokens, and tokens themselves, where somebody is let in.
     ("ring", Where::Rooms(&["adapters::azure", "api"])),
-    ("rustls", Where::Rooms(&["adapters::azure", "adapters::issuer", "api", "emulator"])),
+    (
+        "rustls",
+        Where::Rooms(&["adapters::azure", "adapters::issuer", "adapters::otlp", "api", "emulator"]),
+    ),
     (
         "tokio",
         Where::Rooms(&[
@@ -46,7 +49,10 @@ const CRATES: &[(&str, Where)] = &[
     ("tracing_subscriber", Where::Rooms(&["telemetry"])),
     ("rusqlite", Where::Rooms(&["adapters::sqlite"])),
     // Settings are addresses too, and a request has a query.
-    ("url", Where::Rooms(&["adapters::azure", "adapters::issuer", "api", "daemon"])),
+    (
+        "url",
+        Where::Rooms(&["adapters::azure", "adapters::issuer", "adapters::otlp", "api", "daemon"]),
+    ),
     ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),
     ("serde", Where::Rooms(FORMATS)),
     ("serde_json", Where::Rooms(FORMATS)),
@@ -67,7 +73,7 @@ const CRATES: &[(&str, Where)] = &[
 
 /// The edges at which a format is read or written.
 const FORMATS: &[&str] =
-    &["api", "memory", "cli", "adapters::azure", "adapters::issuer", "emulator"];
+    &["api", "memory", "cli", "adapters::azure", "adapters::issuer", "adapters::otlp", "emulator"];
 
 /// Whoever talks to ARM.
 const AZURE: &[&str] = &["adapters::azure"];

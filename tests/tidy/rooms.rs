@@ -27,6 +27,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("adapters::azure", CLOUD_SIDE),
     // What it tells is believed, or not, by the API.
     ("adapters::issuer", &[]),
+    ("adapters::otlp", &["model", "telemetry"]),
     ("adapters::kubernetes", CLOUD_SIDE),
     ("adapters::gates", CLOUD_SIDE),
     ("adapters::hooks", CLOUD_SIDE),

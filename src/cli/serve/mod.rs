@@ -114,12 +114,12 @@ fn refused(faults: &[Fault], shell: &Shell) -> Failure {
 fn serve(settled: &Effective) -> Result<Exit, Failure> {
     let settings = settled.settings();
     there(&settings)?;
-    settings.begin_log(io::stderr().is_terminal());
+    let traces = settings.begin_log(io::stderr().is_terminal());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Failure::new(Exit::Internal, "internal", format!("cannot begin: {error}"))
     })?;
-    let ended = runtime.block_on(begin(settings, |name| env::var(name).ok()));
+    let ended = runtime.block_on(begin(settings, traces, |name| env::var(name).ok()));
     // Whatever still hangs on a socket is not waited for.
     runtime.shutdown_background();
     match ended {
@@ -154,6 +154,8 @@ fn not_begun(error: BeginError) -> Failure {
         BeginError::Store(_) => Failure::new(Exit::Internal, "store", error.to_string())
             .help("--store names the file; `--store memory` forgets everything at the end"),
         BeginError::Door(no_door) => closed(&no_door),
+        BeginError::Traces(_) => Failure::new(Exit::Input, "badValue", error.to_string())
+            .help("nothing was started; telemetry.otlp names the collector"),
         BeginError::Manager(_) => Failure::new(Exit::Internal, "internal", error.to_string())
             .help("NOTIFY_SOCKET is set by systemd; unset it to run by hand"),
         BeginError::Serve(_) | BeginError::Fault => {

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use super::serve::{Daemon, Ended, Plan, ServeError};
+use crate::adapters::otlp::{BadCollector, Collector};
 use crate::adapters::sqlite::{OpenError, Options, SqliteStore};
 use crate::ambient::{Clock, SteadyClock, SystemClock};
 use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::door::{NoDoor, listen};
 use crate::daemon::notify::Manager;
 use crate::daemon::settings::{Settings, StoreAt};
+use crate::daemon::traces::Carrying;
 use crate::memory::{Desk, MemoryStore, Store};
 use crate::reconcile::Decisions;
+use crate::telemetry::Traces;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
@@ -23,6 +26,8 @@ pub enum BeginError {
     #[error("opening the store ended by a fault of ours")]
     Fault,
     #[error(transparent)]
+    Traces(#[from] BadCollector),
+    #[error(transparent)]
     Door(#[from] NoDoor),
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -34,9 +39,10 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
 }
 
-/// Runs until it is told to stop. `get` reads the environment.
+/// Runs until it is told to stop. `traces`: what [`Settings::begin_log`] gave. `get` reads the environment.
 pub async fn begin(
     settings: Settings,
+    traces: Option<Traces>,
     get: impl Fn(&str) -> Option<String>,
 ) -> Result<Ended, BeginError> {
     let access = Access::settle(&settings.choice, &get)?;
@@ -44,6 +50,26 @@ pub async fn begin(
     let holder = holder(&get);
     let pools = settings.pools.as_ref().map_or("off".into(), |path| path.display().to_string());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), pools, %holder, "poolkeeper begins");
+    let carrying = match (&settings.otlp, traces) {
+        (Some(at), Some(traces)) => {
+            let collector = Collector::new(at, &holder, access.net.ca.as_deref())?;
+            Some(Carrying::begin(traces, collector))
+        }
+        _ => None,
+    };
+    let ended = remembering(settings, access, manager, holder).await;
+    if let Some(carrying) = carrying {
+        carrying.end().await;
+    }
+    ended
+}
+
+async fn remembering(
+    settings: Settings,
+    access: Access,
+    manager: Manager,
+    holder: String,
+) -> Result<Ended, BeginError> {
     match settings.store.clone() {
         StoreAt::Memory => {
             tracing::warn!("the store is memory: everything is forgotten at the end");

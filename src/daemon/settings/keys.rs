@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::adapters::issuer;
+use crate::adapters::{issuer, otlp};
 use crate::model::time::Span;
 
 /// What a value may be.
@@ -18,6 +18,8 @@ pub enum Kind {
     Listen,
     /// The name of an identity provider, which is where it is.
     Issuer,
+    /// The address of a collector of traces.
+    Collector,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +113,8 @@ keys! {
         "How much is logged.";
     FORMAT = "log.format", "POOLKEEPER_LOG_FORMAT", "auto", Kind::Word(&["auto", "text", "json"]),
         "How it is logged; auto is text on a terminal and JSON everywhere else.";
+    OTLP = "telemetry.otlp", "POOLKEEPER_TELEMETRY_OTLP", "", Kind::Collector,
+        "Where traces go: the address of a collector that takes OTLP over HTTP in JSON, such as http://127.0.0.1:4318. Not set: nowhere.";
     CLOUD = "azure.cloud", "POOLKEEPER_AZURE_CLOUD", "", Kind::Word(&["public", "usGovernment", "china"]),
         "The cloud. Where not set: AZURE_ENVIRONMENT, else public.";
     ARM = "azure.resourceManager", "POOLKEEPER_AZURE_RESOURCE_MANAGER", "", Kind::Text,
@@ -166,6 +170,11 @@ impl Key {
                 let say = "must begin with https:// (http:// on the loopback alone), and have no user, query or fragment";
                 wrong(say.to_owned())
             }
+            Kind::Collector if otlp::at(text).is_some() => Ok(()),
+            Kind::Collector => wrong(
+                "must be an address such as http://127.0.0.1:4318, without user, query or fragment"
+                    .to_owned(),
+            ),
             Kind::Word(words) if words.contains(&text) => Ok(()),
             Kind::Word(words) => {
                 Err(Wrong { say: "there is no such value".to_owned(), allowed: words })
@@ -209,6 +218,7 @@ mod tests {
             (LEASE, "1s"),
             (LISTEN, "localhost"),
             (LISTEN, "7770"),
+            (OTLP, "127.0.0.1:4318"),
             (ISSUER, "login.example"),
             (ISSUER, "http://login.example"),
             (ISSUER, "https://login.example/?x"),

@@ -15,9 +15,11 @@ pub use read::{Fault, From};
 
 use super::access::Choice;
 use crate::adapters::azure::auth::Way;
+use crate::ambient::{Clock, SystemClock};
 use crate::api::http::auth::Role;
 use crate::memory::Keep;
 use crate::model::time::Span;
+use crate::telemetry::Traces;
 use crate::telemetry::log::{Detail, Format, Log};
 use keys::Key;
 use read::Taken;
@@ -92,6 +94,8 @@ pub struct Settings {
     pub detail: Detail,
     /// `None`: as suits where it goes.
     pub format: Option<Format>,
+    /// Where traces go, if anywhere.
+    pub otlp: Option<String>,
     pub choice: Choice,
 }
 
@@ -194,6 +198,7 @@ impl Effective {
             api: self.api(),
             detail: detail.unwrap_or(Detail::Info),
             format,
+            otlp: self.text(&keys::OTLP),
             choice: Choice {
                 cloud: self.text(&keys::CLOUD),
                 authority: self.text(&keys::AUTHORITY),
@@ -211,11 +216,16 @@ impl Effective {
 }
 
 impl Settings {
-    /// Logs are written from now on; `watched`: somebody reads along at a terminal.
-    pub fn begin_log(&self, watched: bool) {
+    /// Logs are written from now on; `watched`: somebody reads along at a terminal. With where traces are, if they are to go
+    /// anywhere.
+    pub fn begin_log(&self, watched: bool) -> Option<Traces> {
         let format = self.format.unwrap_or(if watched { Format::Text } else { Format::Json });
+        let seed =
+            SystemClock.now().millis().unsigned_abs() ^ (u64::from(std::process::id()) << 42);
+        let traces = self.otlp.as_ref().map(|_| Traces::new(seed));
         // Where a subscriber is set already, as in a test, it stays.
-        let _was_first = Log { format, detail: self.detail }.begin();
+        let _was_first = Log { format, detail: self.detail }.begin(traces.clone());
+        traces
     }
 }
 

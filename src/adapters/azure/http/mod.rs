@@ -19,6 +19,8 @@ use azure_core::http::{
     RetryOptions, Transport,
 };
 use bytes::Bytes;
+use tracing::Instrument;
+use tracing::field::Empty;
 use url::Url;
 
 pub use transport::{BadNet, Net, Proxy};
@@ -31,6 +33,7 @@ use super::throttle::{Asked, Learn, Leave, ThrottleHint};
 use crate::ambient::Clock;
 use crate::model::journal::Refusal;
 use crate::model::time::Time;
+use crate::telemetry::traces::TARGET;
 use bearer::{Bearer, Halt, Trip};
 
 /// What a token may take.
@@ -238,7 +241,10 @@ impl Arm {
         let trip = Arc::new(Trip::new(token, ask.asked.before));
         let context = Context::new().with_value(Arc::clone(&trip));
         let options = PipelineSendOptions { skip_checks: true, ..PipelineSendOptions::default() };
+        let class = ask.asked.class.name();
+        let span = tracing::info_span!(target: TARGET, "arm", class, status = Empty);
         let sent = self.pipeline.send(&context, &mut request, Some(options));
+        let sent = sent.instrument(span.clone());
         let raw = match ask.asked.before {
             None => sent.await.map_err(|error| unheard(&error, &trip)),
             Some(before) => match tokio::time::timeout(self.left(before), sent).await {
@@ -246,7 +252,6 @@ impl Arm {
                 Err(_) => Err(Unheard::Lost("it was given up when its time was over".into())),
             },
         };
-        let class = ask.asked.class.name();
         let raw = match raw {
             Ok(raw) => raw,
             Err(why) => {
@@ -260,6 +265,7 @@ impl Arm {
         };
         let (status, headers, body) = raw.deconstruct();
         let status = u16::from(status);
+        span.record("status", status);
         let reply = Reply::heard(status, headers, body.into(), self.clock.now());
         leave.told(&reply.hint);
         let (id, charge) = (reply.request_id().unwrap_or(""), reply.hint.charge);

@@ -1,0 +1,220 @@
+//! A collector of traces (OTLP over HTTP, in JSON): one request a batch.
+//!
+//! Never here: what is traced, when a batch is sent, a repetition (what was refused is lost: traces are for looking, and
+//! nothing hangs on them), a secret. No crate of OpenTelemetry: its format is a page of JSON.
+//! Begin with [`Collector::send`].
+
+use std::time::Duration;
+
+use reqwest::header::CONTENT_TYPE;
+use serde_json::{Value as Json, json};
+use url::Url;
+
+use crate::model::time::Time;
+use crate::telemetry::traces::{Ended, Fields, Happened, Value};
+
+/// Where a collector takes traces, behind its address.
+const TRACES: &str = "v1/traces";
+const CONNECT: Duration = Duration::from_secs(3);
+const WITHIN: Duration = Duration::from_secs(10);
+/// Numbers of the format.
+const INTERNAL: u8 = 1;
+const FAILED: u8 = 2;
+
+#[derive(Debug, thiserror::Error)]
+pub enum BadCollector {
+    #[error("{0} is no address of a collector, such as http://127.0.0.1:4318")]
+    Address(Box<str>),
+    #[error("the certificates to trust are not PEM")]
+    Ca(#[source] reqwest::Error),
+    #[error("the HTTP client cannot be set up")]
+    Client(#[source] reqwest::Error),
+}
+
+/// A batch did not arrive, or not surely.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    #[error("it does not answer: {0}")]
+    Unreached(Box<str>),
+    #[error("it answered {0}")]
+    Refused(u16),
+}
+
+#[derive(Debug)]
+pub struct Collector {
+    at: Url,
+    http: reqwest::Client,
+    /// Told apart from others of our kind.
+    instance: Box<str>,
+}
+
+impl Collector {
+    /// `ca`: certificates in PEM to trust beside those of the system.
+    pub fn new(address: &str, instance: &str, ca: Option<&[u8]>) -> Result<Self, BadCollector> {
+        let at = at(address).ok_or_else(|| BadCollector::Address(address.into()))?;
+        // The second time it says that one is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(CONNECT)
+            .timeout(WITHIN);
+        if let Some(ca) = ca {
+            let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(BadCollector::Ca)?;
+            builder = builder.tls_certs_merge(ca);
+        }
+        if at.scheme() == "http" {
+            // A collector stands beside us.
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(BadCollector::Client)?;
+        Ok(Self { at, http, instance: instance.into() })
+    }
+
+    /// Once. What is answered besides the status is not read.
+    pub async fn send(&self, spans: &[Ended]) -> Result<(), NotTaken> {
+        let body = document(spans, &self.instance).to_string();
+        let sent = self.http.post(self.at.clone()).header(CONTENT_TYPE, "application/json");
+        let answer = sent.body(body).send().await.map_err(|error| {
+            let mut inner: &dyn std::error::Error = &error;
+            while let Some(source) = inner.source() {
+                inner = source;
+            }
+            NotTaken::Unreached(inner.to_string().into())
+        })?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(NotTaken::Refused(status.as_u16())),
+        }
+    }
+}
+
+/// Where a collector of this address takes traces; `None`: it is no address.
+pub fn at(address: &str) -> Option<Url> {
+    let url = Url::parse(address).ok()?;
+    let bare = url.username().is_empty() && url.password().is_none();
+    let bare = bare && url.query().is_none() && url.fragment().is_none();
+    let known = matches!(url.scheme(), "http" | "https");
+    if !bare || !known || url.path().ends_with(TRACES) {
+        return Some(url).filter(|_| bare && known);
+    }
+    Url::parse(&format!("{}/{TRACES}", address.trim_end_matches('/'))).ok()
+}
+
+fn document(spans: &[Ended], instance: &str) -> Json {
+    let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
+    let spans: Vec<Json> = spans.iter().map(span).collect();
+    json!({ "resourceSpans": [{
+        "resource": { "attributes": [
+            text("service.name", "poolkeeper"),
+            text("service.version", env!("CARGO_PKG_VERSION")),
+            text("service.instance.id", instance),
+        ] },
+        "scopeSpans": [{ "scope": { "name": "poolkeeper" }, "spans": spans }],
+    }] })
+}
+
+fn span(span: &Ended) -> Json {
+    let [high, low] = span.trace;
+    let events: Vec<Json> = span.events.iter().map(event).collect();
+    let mut told = json!({
+        "traceId": format!("{high:016x}{low:016x}"),
+        "spanId": format!("{:016x}", span.id),
+        "name": span.name,
+        "kind": INTERNAL,
+        "startTimeUnixNano": nanoseconds(span.began),
+        "endTimeUnixNano": nanoseconds(span.ended),
+        "attributes": attributes(&span.fields),
+        "events": events,
+        "droppedEventsCount": span.more,
+        "status": {},
+    });
+    if let Some(parent) = span.parent {
+        told["parentSpanId"] = format!("{parent:016x}").into();
+    }
+    if span.failed {
+        told["status"] = json!({ "code": FAILED });
+    }
+    told
+}
+
+fn event(event: &Happened) -> Json {
+    let mut attributes = attributes(&event.fields);
+    attributes.push(json!({ "key": "level", "value": { "stringValue": event.level } }));
+    json!({ "timeUnixNano": nanoseconds(event.at), "name": event.say, "attributes": attributes })
+}
+
+fn attributes(fields: &Fields) -> Vec<Json> {
+    let each = fields.iter().map(|(key, value)| {
+        let value = match value {
+            Value::Text(text) => json!({ "stringValue": text }),
+            // The format has numbers of 64 bits as texts.
+            Value::Int(number) => json!({ "intValue": number.to_string() }),
+            Value::Float(number) => json!({ "doubleValue": number }),
+            Value::Bool(is) => json!({ "boolValue": is }),
+        };
+        json!({ "key": key, "value": value })
+    });
+    each.collect()
+}
+
+fn nanoseconds(at: Time) -> String {
+    (i128::from(at.millis()) * 1_000_000).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_where_traces_are_taken() {
+        for (address, wanted) in [
+            ("http://127.0.0.1:4318", Some("http://127.0.0.1:4318/v1/traces")),
+            ("https://otel.example/", Some("https://otel.example/v1/traces")),
+            ("https://otel.example/a/v1/traces", Some("https://otel.example/a/v1/traces")),
+            ("https://otel.example/?key=x", None),
+            ("https://ann:pw@otel.example", None),
+            ("grpc://otel.example", None),
+            ("127.0.0.1:4318", None),
+            ("", None),
+        ] {
+            assert_eq!(at(address).as_ref().map(Url::as_str), wanted, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_span_is_told_as_the_format_wants_it() {
+        let time = Time::from_millis(1_700_000_000_123);
+        let fields = vec![("pool", Value::Text("web".into())), ("n", Value::Int(3))];
+        let happened = Happened { at: time, level: "INFO", say: "sent".into(), fields: Vec::new() };
+        let ended = Ended {
+            name: "turn",
+            trace: [1, 0xab],
+            id: 2,
+            parent: Some(3),
+            began: time,
+            ended: time,
+            fields,
+            events: vec![happened],
+            more: 4,
+            failed: true,
+        };
+        assert_eq!(
+            span(&ended),
+            json!({
+                "traceId": "000000000000000100000000000000ab", "spanId": "0000000000000002",
+                "parentSpanId": "0000000000000003", "name": "turn", "kind": 1,
+                "startTimeUnixNano": "1700000000123000000", "endTimeUnixNano": "1700000000123000000",
+                "attributes": [
+                    { "key": "pool", "value": { "stringValue": "web" } },
+                    { "key": "n", "value": { "intValue": "3" } },
+                ],
+                "events": [{
+                    "timeUnixNano": "1700000000123000000", "name": "sent",
+                    "attributes": [{ "key": "level", "value": { "stringValue": "INFO" } }],
+                }],
+                "droppedEventsCount": 4, "status": { "code": 2 },
+            })
+        );
+    }
+}

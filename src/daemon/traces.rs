@@ -1,0 +1,83 @@
+//! Traces carried to a collector, from time to time and at the end. That it is away is told once, and disturbs nobody.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use crate::adapters::otlp::Collector;
+use crate::telemetry::Traces;
+
+/// How often they are carried away.
+const EVERY: Duration = Duration::from_secs(2);
+/// Spans of one request.
+// 512: some hundred kilobytes, with the events of busy turns.
+const BATCH: usize = 512;
+/// What the last ones may take: the process is to end.
+const LAST: Duration = Duration::from_millis(500);
+
+/// At work until it is told to end.
+#[derive(Debug)]
+pub(super) struct Carrying {
+    carrier: Arc<Carrier>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Carrier {
+    traces: Traces,
+    collector: Collector,
+    /// Why the last batch did not arrive.
+    away: tokio::sync::Mutex<Option<String>>,
+}
+
+impl Carrying {
+    pub fn begin(traces: Traces, collector: Collector) -> Self {
+        let carrier = Arc::new(Carrier { traces, collector, away: tokio::sync::Mutex::default() });
+        let carries = Arc::clone(&carrier);
+        let task = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(EVERY).await;
+                carries.carry().await;
+            }
+        });
+        Self { carrier, task }
+    }
+
+    pub async fn end(self) {
+        self.task.abort();
+        // Who does not take them in time does not get them.
+        let _either = tokio::time::timeout(LAST, self.carrier.carry()).await;
+    }
+}
+
+impl Carrier {
+    /// Everything that waits, batch by batch.
+    async fn carry(&self) {
+        let mut away = self.away.lock().await;
+        loop {
+            let (spans, lost) = self.traces.take(BATCH);
+            if lost > 0 {
+                tracing::warn!(lost, "traces came quicker than they were taken");
+            }
+            if spans.is_empty() {
+                return;
+            }
+            match self.collector.send(&spans).await {
+                Ok(()) => {
+                    if away.take().is_some() {
+                        tracing::info!("the collector of traces takes them again");
+                    }
+                }
+                Err(not) => {
+                    let say = not.to_string();
+                    if away.as_deref() != Some(say.as_str()) {
+                        tracing::warn!(%say, "traces are lost while their collector is away");
+                        *away = Some(say);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
