@@ -22,7 +22,7 @@ fn claims(house: &House, provider: &Provider, group: &str) -> Value {
     let now = house.clock.now().millis() / 1_000;
     json!({
         "iss": provider.name, "aud": AUDIENCE, "sub": "1", "email": "ann@example.com",
-        "access": { "groups": [group, "unknown"] }, "exp": now + 36_000, "nbf": now,
+        "access": { "groups": [group, "unknown"] }, "exp": now + 864_000, "nbf": now,
     })
 }
 

@@ -20,12 +20,15 @@ pub(super) struct Watch<C> {
 }
 
 impl<C: Ticks> Watch<C> {
-    /// Never ends.
+    /// Never ends; without a file nobody is woken.
     pub async fn keep<S, V>(mut self, api: &Api<S, V>)
     where
         S: Store + Desk + Send + Sync + 'static,
         V: View,
     {
+        if self.tokens.is_none() && self.sealed.is_none() {
+            return std::future::pending().await;
+        }
         loop {
             let next = self.clock.now().plus(self.every);
             tokio::select! {
