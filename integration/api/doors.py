@@ -40,6 +40,9 @@ def expectations(told, tokens):
     role = told.get("x-role")
     if (role is None) != (told["security"] == []):
         raise Failed(f"{told['operationId']} says {role} and {told['security']}")
+    refusals = {status for status in ("401", "403") if status in told["responses"]}
+    if refusals != ({"401", "403"} if role in ROLES[1:] else {"401"} if role else set()):
+        raise Failed(f"{told['operationId']} says {role}, and may be refused with {sorted(refusals)}")
     yield "no token", None, 401 if role else None
     yield "a wrong token", WRONG, 401 if role else None
     for known in ROLES:

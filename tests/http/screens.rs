@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::golden::golden;
 use crate::kit::{Kit, NOW, document, policy};
-use crate::program::Ended;
+use crate::program::{Ended, command, finish};
 use crate::terminal::{Served, run, serve};
 
 /// A page as golden, with what was typed.
@@ -30,6 +30,15 @@ impl Served {
         let ended = self.run(args).await;
         kept(name, args, &ended);
         ended
+    }
+
+    /// As a small terminal shows it.
+    async fn narrow(&self, args: &[&str]) -> String {
+        let mut command = command(args);
+        command.env("POOLKEEPER_SERVER", &self.server).env("COLUMNS", "80");
+        let ended = tokio::task::spawn_blocking(move || finish(command, b"")).await.unwrap();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.out
     }
 
     fn change(&self, pool: &str, change: impl FnOnce(&mut Pool)) {
@@ -57,6 +66,9 @@ fn hold(reason: HoldReason, say: &str, verb: Option<&'static str>) -> Hold {
 async fn a_pool_in_the_middle_of_a_rollout() {
     let served = serve(Kit::open().await).await;
     served.page("status", &["status"]).await;
+    let narrow = served.narrow(&["status"]).await;
+    assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+    assert!(narrow.starts_with("POOL   STANDING  SERVE   OLD  ROLLOUT      ENDS IN"), "{narrow}");
     served.page("status-web", &["status", "web"]).await;
     served.page("status-batch", &["status", "batch"]).await;
     served.page("plan-web", &["plan", "web"]).await;

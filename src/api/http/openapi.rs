@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::auth::Role;
 use super::call::DOCUMENTS;
 use super::route::{Carries, Gives, Query, Route, routes};
 use crate::api::v1::resources::asked::why_schema;
@@ -57,7 +58,15 @@ fn operation(route: &Route, book: &mut Book) -> Value {
     if matches!(route.gives, Gives::Tagged(_)) && !route.changes() {
         responses.insert("304".into(), json!({ "description": "It is what If-None-Match says" }));
     }
-    responses.insert("default".into(), json!({ "$ref": "#/components/responses/Problem" }));
+    let problem = || json!({ "$ref": "#/components/responses/Problem" });
+    if let Some(role) = route.role {
+        responses.insert("401".into(), problem());
+        // Every role there is may look.
+        if role > Role::Viewer {
+            responses.insert("403".into(), problem());
+        }
+    }
+    responses.insert("default".into(), problem());
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.about,

@@ -12,7 +12,7 @@ use crate::cli::page::rule_and_say;
 use crate::cli::shell::Shell;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{count, plain, when, wrap};
+use crate::cli::text::{count, plain, short, when, wrap};
 use crate::model::plan::RolloutPhase;
 
 /// Of more pools than this, those that are well are counted instead of listed.
@@ -132,14 +132,14 @@ fn table(standings: &[&Standing], ready: &ReadyRead, all: bool, term: Term) -> S
         all || standings.len() <= FITS || !matches!(standing.grade, Grade::Fine)
     };
     let mut table = Table::new(0);
-    table.heading(&["POOL", "STANDING", "AVAILABLE", "OUTDATED", "ROLLOUT", "ENDS", "SAYS"]);
+    table.heading(&["POOL", "STANDING", "SERVE", "OLD", "ROLLOUT", "ENDS IN", "SAYS"]);
     for standing in standings.iter().filter(shown) {
         let status = &standing.status;
         let (available, outdated) = status.numbers.map_or_else(Default::default, |numbers| {
             let available = format!("{} of {}", numbers.available, numbers.desired);
             (available, numbers.outdated.to_string())
         });
-        let ends = standing.finishes().zip(status.at).map(|(end, at)| when(end, at.0));
+        let ends = standing.finishes().zip(status.at).map(|(end, at)| short(end.since(at.0)));
         table.row([
             Cell::new(&status.name, Style::Bold),
             Cell::new(standing.grade.name(), style(standing.grade)),
