@@ -23,7 +23,10 @@ def may_mount(scratch):
     """Whether a user may have a disk of his own here."""
     folder = scratch / "try"
     folder.mkdir()
-    tried = subprocess.run(own(MOUNTED, folder) + ["true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        tried = subprocess.run(own(MOUNTED, folder) + ["true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except OSError:
+        return False
     return tried.returncode == 0
 
 
