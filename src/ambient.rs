@@ -2,7 +2,7 @@
 //!
 //! [`Dice`] is a tree of seeds: a branch is named, so one more branch changes no other branch's numbers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::model::time::{Span, Time};
@@ -37,8 +37,8 @@ impl Sleep for SystemClock {
     }
 }
 
-/// The machine's own clock, held by time that passes: set back, it goes on from where it was for as long as what was taken
-/// by it is to hold.
+/// The machine's own clock, held by time that passes: set back, it goes on from where it was, since what is remembered and
+/// what is due would lie in the future otherwise. With each mark it comes back a little, until the machine's has caught up.
 #[derive(Debug, Clone, Default)]
 pub struct SteadyClock {
     since: Arc<Mutex<Option<Mark>>>,
@@ -51,27 +51,58 @@ pub struct Mark {
     passes: Instant,
 }
 
-impl SteadyClock {
-    pub fn mark(&self) -> Mark {
+/// A clock that is ahead of the machine's comes back by this part of the time that passes.
+// A tenth: an hour in a working day; and what was marked last is taken back by no more than a tenth of its age.
+const COMES_BACK: i64 = 10;
+
+impl Mark {
+    pub const fn at(&self) -> Time {
+        self.at
+    }
+
+    fn now(at: Time) -> Self {
         #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
         let passes = Instant::now();
-        Mark { at: SystemClock.now(), passes }
+        Self { at, passes }
+    }
+
+    fn passed(&self) -> Span {
+        Span::from_millis(i64::try_from(self.passes.elapsed().as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+impl SteadyClock {
+    fn since(&self) -> MutexGuard<'_, Option<Mark>> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This moment: what is to hold by time is reckoned from it, and then [`SteadyClock::keep_up`] holds this clock to it.
+    pub fn mark(&self) -> Mark {
+        let now = SystemClock.now();
+        let least = self.since().map(|mark| {
+            let passed = mark.passed().millis();
+            mark.at.plus(Span::from_millis(passed - passed / COMES_BACK))
+        });
+        Mark::now(least.map_or(now, |least| least.max(now)))
     }
 
     /// No time is told that is earlier than this moment and what passed since.
     pub fn keep_up(&self, since: Mark) {
-        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(since);
+        *self.since() = Some(since);
+    }
+
+    /// It is that late at least, by what others remember.
+    pub fn reach(&self, at: Time) {
+        if at > self.now() {
+            self.keep_up(Mark::now(at));
+        }
     }
 }
 
 impl Clock for SteadyClock {
     fn now(&self) -> Time {
         let now = SystemClock.now();
-        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        let least = since.map(|Mark { at, passes }| {
-            let passed = i64::try_from(passes.elapsed().as_millis()).unwrap_or(i64::MAX);
-            at.plus(Span::from_millis(passed))
-        });
+        let least = self.since().map(|mark| mark.at.plus(mark.passed()));
         least.map_or(now, |least| least.max(now))
     }
 }
@@ -92,7 +123,7 @@ pub struct FastClock {
 
 impl FastClock {
     pub fn new(times: u32) -> Self {
-        Self { began: SteadyClock::default().mark(), times: times.max(1) }
+        Self { began: Mark::now(SystemClock.now()), times: times.max(1) }
     }
 
     pub fn times(self) -> u32 {
@@ -102,8 +133,7 @@ impl FastClock {
 
 impl Clock for FastClock {
     fn now(&self) -> Time {
-        let passed = i64::try_from(self.began.passes.elapsed().as_millis()).unwrap_or(i64::MAX);
-        self.began.at.plus(Span::from_millis(passed).times(i64::from(self.times)))
+        self.began.at.plus(self.began.passed().times(i64::from(self.times)))
     }
 }
 
@@ -195,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_was_set_back_goes_on_until_it_is_let() {
+    fn a_clock_that_was_set_back_goes_on_from_where_it_was() {
         let clock = SteadyClock::default();
         let hour = Span::hours(1);
         let ahead = Mark { at: clock.now().plus(hour), ..clock.mark() };
@@ -206,8 +236,28 @@ mod tests {
             "the wall's clock seems to be an hour behind"
         );
         assert!(clock.now() >= before);
+        // Kept by a clock that is ahead, it stays so.
         clock.keep_up(clock.mark());
-        assert!(clock.now().since(SystemClock.now()) < Span::minutes(1));
+        assert!(clock.now().since(SystemClock.now()) > Span::minutes(59));
+    }
+
+    #[test]
+    fn it_comes_back_by_a_tenth_of_what_passes() {
+        let clock = SteadyClock::default();
+        let long_ago =
+            Mark::now(clock.now()).passes.checked_sub(std::time::Duration::from_secs(60));
+        let Some(passes) = long_ago else { return };
+        // A minute ago it was an hour ahead.
+        clock.keep_up(Mark { at: SystemClock.now().plus(Span::minutes(59)), passes });
+        let ahead = |clock: &SteadyClock| clock.now().since(SystemClock.now()).millis();
+        assert!((ahead(&clock) - 3_600_000).abs() < 5_000, "{}", ahead(&clock));
+        let mark = clock.mark();
+        clock.keep_up(mark);
+        assert!((ahead(&clock) - 3_594_000).abs() < 5_000, "{}", ahead(&clock));
+        clock.reach(SystemClock.now());
+        assert!(ahead(&clock) > 3_500_000, "it is later already");
+        clock.reach(SystemClock.now().plus(Span::hours(2)));
+        assert!((ahead(&clock) - 7_200_000).abs() < 5_000, "{}", ahead(&clock));
     }
 
     #[test]

@@ -173,15 +173,20 @@ class Instance:
         self.shared, self.process, self.starts, self.stopped_at = shared, None, 0, 0
         house.began.append(self)
 
-    def start(self):
-        command = [
+    def command(self):
+        return [
             self.house.program, "serve", "--store", self.store, "--pools", self.home / "pools",
             "--listen", "127.0.0.1:0", "--arm", self.house.url, "--authority", self.house.url, "--auth", "client-secret",
             "--tenant", self.house.tenant, "--client-id", self.client, "--timeout", "30s",
             "--set", f"lease.ttl={LEASE}s", "--set", "reload=1s", "--set", f"store.shared={str(self.shared).lower()}",
             "--set", "log.format=json",
         ]
-        env = plain() | {"AZURE_CLIENT_SECRET": self.house.secrets[self.client]}
+
+    def environment(self):
+        return plain() | {"AZURE_CLIENT_SECRET": self.house.secrets[self.client]}
+
+    def start(self):
+        command, env = self.command(), self.environment()
         self.from_here = self.log.stat().st_size if self.log.exists() else 0
         self.began = time.monotonic()
         self.starts += 1

@@ -8,8 +8,8 @@ pub mod sweep;
 use std::fmt::Debug;
 
 use super::{
-    ANSWERED_KEPT, Commit, HISTORY_KEPT, JOURNAL_KEPT, Line, Loaded, Mark, Moved, Seq, Store,
-    StoreError, Told,
+    ANSWERED_KEPT, Commit, HISTORY_KEPT, JOURNAL_KEPT, Lease, Line, Loaded, Mark, Moved, Seq,
+    Store, StoreError, Told,
 };
 use crate::model::action::{Action, Because, Expect, Target};
 use crate::model::budget::HoldReason;
@@ -217,7 +217,9 @@ async fn a_lease_that_is_given_up_is_free<S: Store>(store: &S) -> Result<(), Bro
     let other = Epoch(first.epoch.0 + 1);
     same("only its holder gives it up", &store.resign(other, at(5)).await, &fenced)?;
     store.resign(first.epoch, at(10)).await?;
-    let over = store.lease().await?.map(|lease| (lease.epoch, lease.not_after));
+    let over = store.lease().await?;
+    same("it is given up", &over.as_ref().map(Lease::is_given_up), &Some(true))?;
+    let over = over.map(|lease| (lease.epoch, lease.not_after));
     same("it is over", &over, &Some((first.epoch, at(10))))?;
     let second = store.acquire("second", at(10), Span::seconds(60)).await?;
     same("and taken under a higher epoch", &(second.epoch > first.epoch), &true)?;

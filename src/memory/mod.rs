@@ -101,6 +101,13 @@ impl Lease {
     }
 }
 
+impl Lease {
+    /// Its holder said that it is done with it: nobody's name is on it any more.
+    pub fn is_given_up(&self) -> bool {
+        self.holder.is_empty()
+    }
+}
+
 /// One event of one journal entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
@@ -300,7 +307,7 @@ pub trait Store {
         ttl: Span,
     ) -> impl Future<Output = Result<Lease, StoreError>> + Send;
 
-    /// End the lease of this epoch now, so that who comes next need not wait for its last moment. Nothing is sent under it
+    /// End the lease of this epoch now, and take its holder's name off it, so that who comes next need not wait for its last moment. Nothing is sent under it
     /// after this. Refused if it is not the current one.
     fn resign(
         &self,

@@ -250,6 +250,7 @@ impl Store for MemoryStore {
         inner.fence(epoch)?;
         if let Some(lease) = &mut inner.lease {
             lease.not_after = lease.not_after.min(now);
+            lease.holder = Box::default();
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ fn whoever_leads_hears_once_of_what_others_asked_and_not_of_its_own_writes() {
         leader.ask(&web, &ask("own")).await.unwrap();
         assert_eq!(heard().await, [], "its own doors ring by themselves");
         standby.ask(&web, &ask("other")).await.unwrap();
-        assert_eq!(heard().await, [web.clone()]);
+        assert_eq!(heard().await, std::slice::from_ref(&web));
         assert_eq!(heard().await, []);
         let refused = standby.acquire("standby", at(2), Span::hours(1)).await;
         assert!(matches!(refused, Err(StoreError::Held { .. })), "{refused:?}");

@@ -27,7 +27,7 @@ pub enum OpenError {
         source: io::Error,
     },
     #[error(
-        "{} can be read but not written: give the user who runs this the right to write it, or mount its disk for \
+        "{} cannot be written, only read: give the user who runs this the right to write it, or mount its disk for \
          writing",
         path.display()
     )]
@@ -79,6 +79,7 @@ pub enum OpenError {
 pub(super) fn of_io(path: PathBuf, source: io::Error) -> OpenError {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OpenError::Full { path },
+        io::ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly { path },
         _ => OpenError::NotWritable { path, source },
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn acquire(db: &Connection, holder: &str, now: Time, ttl: Span) -> Re
 
 pub(super) fn resign(db: &Connection, epoch: Epoch, now: Time) -> Result<(), Fault> {
     fence(db, epoch)?;
-    let sql = "UPDATE lease SET not_after = min(not_after, ?1)";
+    let sql = "UPDATE lease SET not_after = min(not_after, ?1), holder = ''";
     db.prepare_cached(sql)?.execute([now.millis()])?;
     Ok(())
 }

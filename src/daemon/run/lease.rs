@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::live::Ticks;
+use crate::ambient::Clock;
 use crate::daemon::board::{Board, Lead};
 use crate::daemon::notify::Manager;
+use crate::daemon::settings::keys;
 use crate::memory::{Lease, Store, StoreError};
 use crate::model::time::{Span, Time};
 
@@ -15,6 +17,13 @@ const LOOKS_AGAIN: Span = Span::seconds(2);
 
 /// While the lease cannot be kept longer, it is tried this often.
 const TRIES_AGAIN: Span = Span::seconds(1);
+
+/// What is remembered is believed to be so much later than this machine's clock, and no more.
+// 1 day: a clock that was set to another time zone, or by the wrong day. One that went wrong by years needs a person.
+const MOST_AHEAD: Span = Span::days(1);
+
+/// A clock that was set back by less is not worth a word.
+const TELLS_BEHIND: Span = Span::seconds(10);
 
 /// A service manager that waits for us is told to wait this much longer, each time.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
@@ -32,8 +41,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
     /// Waits until nobody else holds it, and tells who does.
     pub async fn lead(&self) -> Lease {
         let mut told: Option<Box<str>> = None;
+        self.catch_up().await;
         loop {
-            let (mark, now) = (self.clock.mark(), self.clock.now());
+            let mark = self.clock.mark();
+            let now = self.clock.moment(&mark);
             let wait = match self.store.acquire(self.holder, now, self.ttl).await {
                 Ok(lease) => {
                     self.clock.keep_up(mark);
@@ -52,6 +63,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
                         house.store = None;
                     });
                     told = Some(by);
+                    self.catch_up().await;
                     until.min(now.plus(LOOKS_AGAIN)).max(now.plus(Span::from_millis(100)))
                 }
                 Err(error) => {
@@ -64,26 +76,45 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
             self.clock.sleep_until(wait).await;
         }
     }
+
+    /// What is remembered was written by a clock that may have been set back since. It is not to lie in the future: who
+    /// goes by this clock would wait for it for as long.
+    async fn catch_up(&self) {
+        let Ok(Some(last)) = self.store.lease().await else { return };
+        // No lease is given for longer, so it was that late when this one was given.
+        let least = if last.is_given_up() { Span::ZERO } else { keys::LONGEST_LEASE };
+        let (now, was) = (self.clock.now(), last.not_after.minus(least));
+        if was > now && was.since(now) <= MOST_AHEAD {
+            let ahead = was.since(now);
+            tracing::warn!(
+                "this machine's clock was set back: by what is remembered it is {ahead} later, at {was}, and that is \
+                 gone by; it comes back slowly"
+            );
+            self.clock.reach(was);
+        }
+    }
 }
 
-/// Keeps the lease for as long as it can. Ends when another has it, or may have had it meanwhile.
+/// Keeps the lease for as long as it can. Ends when another has it, or may have had it meanwhile: with a lease that is ours
+/// and that nobody goes by, if there is one.
 pub(super) async fn keep<S: Store, C: Ticks>(
     store: Arc<S>,
     clock: C,
     ttl: Span,
     tell: watch::Sender<Lease>,
     board: Arc<Board>,
-) {
-    let mut said_why = false;
+) -> Option<Lease> {
+    let (mut said_why, mut said_back) = (false, false);
     loop {
         let lease = tell.borrow().clone();
         let now = clock.now();
         let wait = if said_why { TRIES_AGAIN } else { third(ttl) };
         clock.sleep_until(now.plus(wait)).await;
         let mark = clock.mark();
-        match store.acquire(&lease.holder, clock.now(), ttl).await {
+        match store.acquire(&lease.holder, clock.moment(&mark), ttl).await {
             Ok(new) if new.epoch == lease.epoch => {
                 clock.keep_up(mark);
+                set_back(&clock, &mut said_back);
                 board.set_house(|house| {
                     (house.lead, house.store) = (Lead::Ours(new.clone()), None);
                 });
@@ -99,11 +130,11 @@ pub(super) async fn keep<S: Store, C: Ticks>(
                     epoch = new.epoch.0,
                     "the lease ended before it was kept longer; beginning anew"
                 );
-                return;
+                return Some(new);
             }
             Err(StoreError::Held { by, until }) => {
                 tracing::error!(holder = %by, %until, "another process leads now");
-                return;
+                return None;
             }
             Err(error) => {
                 board.set_house(|house| house.store = Some(why(&error)));
@@ -122,6 +153,16 @@ fn why(error: &StoreError) -> Box<str> {
     match error {
         StoreError::Unavailable(why) => why.clone(),
         other => other.to_string().into(),
+    }
+}
+
+/// Tells once that the machine's clock is behind.
+fn set_back<C: Ticks>(clock: &C, said: &mut bool) {
+    let behind = clock.now().since(clock.wall().now());
+    if behind < TELLS_BEHIND {
+        *said = false;
+    } else if !std::mem::replace(said, true) {
+        tracing::warn!("this machine's clock was set back by {behind}: going on from where it was");
     }
 }
 

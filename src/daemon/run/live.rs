@@ -8,7 +8,7 @@ use crate::act::{Answer, ChangeCluster, Drain, Draining, Order};
 use crate::adapters::azure::Azure;
 use crate::adapters::azure::auth::{TokenSource, Tokens};
 use crate::adapters::azure::reach;
-use crate::ambient::{FastClock, Mark, Sleep, SteadyClock};
+use crate::ambient::{Clock, FastClock, Mark, Sleep, SteadyClock, SystemClock};
 use crate::daemon::access::{Access, BadAccess, Proxied};
 use crate::daemon::trouble::{self, Trouble};
 use crate::memory::Store;
@@ -23,8 +23,19 @@ pub trait Ticks: Sleep + Clone + Debug + Send + Sync + 'static {
 
     fn mark(&self) -> Self::Mark;
 
+    /// The time of it.
+    fn moment(&self, mark: &Self::Mark) -> Time;
+
     /// From now on no time is told that is earlier than this moment and what passed since.
     fn keep_up(&self, since: Self::Mark);
+
+    /// It is that late at least, by what is remembered.
+    fn reach(&self, at: Time);
+
+    /// The clock that the rest of the world goes by: tokens begin and end by it.
+    type Wall: Sleep + Clone + Debug + Send + Sync + 'static;
+
+    fn wall(&self) -> Self::Wall;
 }
 
 impl Ticks for SteadyClock {
@@ -34,8 +45,22 @@ impl Ticks for SteadyClock {
         SteadyClock::mark(self)
     }
 
+    fn moment(&self, mark: &Mark) -> Time {
+        mark.at()
+    }
+
     fn keep_up(&self, since: Mark) {
         SteadyClock::keep_up(self, since);
+    }
+
+    fn reach(&self, at: Time) {
+        SteadyClock::reach(self, at);
+    }
+
+    type Wall = SystemClock;
+
+    fn wall(&self) -> SystemClock {
+        SystemClock
     }
 }
 
@@ -45,7 +70,19 @@ impl Ticks for FastClock {
 
     fn mark(&self) {}
 
+    fn moment(&self, (): &()) -> Time {
+        self.now()
+    }
+
     fn keep_up(&self, (): ()) {}
+
+    fn reach(&self, _: Time) {}
+
+    type Wall = FastClock;
+
+    fn wall(&self) -> FastClock {
+        *self
+    }
 }
 
 /// One cloud, as one identity sees it, with one pace for all pools.
@@ -69,7 +106,7 @@ impl<S, C: Ticks> Live<S, C> {
         let Access { settings, net, proxy } = access;
         let http = net.http().map_err(BadAccess::from)?;
         let cloud = settings.cloud.clone();
-        let tokens = Arc::new(Tokens::new(settings, Arc::clone(&http), clock.clone()));
+        let tokens = Arc::new(Tokens::new(settings, Arc::clone(&http), clock.wall()));
         if let Err(failed) = tokens.token().await {
             if failed.is_final() {
                 return Err(Trouble::no_token(&failed).into());

@@ -360,13 +360,17 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         board.set_house(|house| (house.ready, house.faults) = (true, pools.faults.to_vec()));
         self.manager.ready(&format!("{} pools", pools.meant.len()));
         tracing::info!(pools = pools.meant.len(), "ready");
-        let deposed = async {
-            let _ended = (&mut keeper).await;
-        };
+        let mut left = None;
+        let deposed = async { left = (&mut keeper).await.ok().flatten() };
         let ears = Ears { files, rung: &mut self.rung, stopping };
         let over = turns.run(ears, deposed).await;
-        if over == Over::Stopped {
-            self.end(&mut turns, hear).await;
+        match over {
+            Over::Stopped => self.end(&mut turns, hear).await,
+            Over::Deposed => turns.cut().await,
+        }
+        if let Some(lease) = left {
+            // Ours, and nobody goes by it: the next term need not wait for its end.
+            let _or_it_waits = store.resign(lease.epoch, clock.now()).await.is_err();
         }
         keeper.abort();
         listener.abort();

@@ -172,6 +172,11 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         ended
     }
 
+    /// Those that run are let go; after this none of them does anything more.
+    pub async fn cut(&mut self) {
+        self.running.shutdown().await;
+    }
+
     /// Begins what is due, as far as there is room. Answers when there is more to begin.
     fn begin_due(&mut self) -> Time {
         let now = self.live.now();

@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use crate::adapters::{issuer, otlp};
 use crate::model::time::Span;
 
+/// No lease is given for longer: however a clock was set, whoever had it is done with it after this.
+pub const LONGEST_LEASE: Span = Span::hours(1);
+
 /// What a value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -77,7 +80,7 @@ keys! {
         "Where pools are remembered: a file on a local disk. `memory` forgets everything at the end, and is for trying out.";
     SHARED = "store.shared", "POOLKEEPER_STORE_SHARED", "false", Kind::Word(&["false", "true"]),
         "Whether other processes may have that file open too, and stand by: then the lease alone says who changes anything.";
-    LEASE = "lease.ttl", "POOLKEEPER_LEASE_TTL", "90s", between(Span::seconds(5), Span::hours(1)),
+    LEASE = "lease.ttl", "POOLKEEPER_LEASE_TTL", "90s", between(Span::seconds(5), LONGEST_LEASE),
         "After a crash nobody changes anything for so long, at most. A turn that takes longer sends nothing more.";
     AT_ONCE = "turns.atOnce", "POOLKEEPER_TURNS_AT_ONCE", "16", Kind::Number(1, 1_000),
         "Turns of different pools that are made beside each other.";

@@ -15,6 +15,8 @@ struct Turn {
     sent: Vec<Sent>,
     births: Vec<Birth>,
     coming: u32,
+    /// The call was sent before its doubt was written.
+    hasty: bool,
 }
 
 fn key(name: &str) -> Key {
@@ -40,6 +42,7 @@ fn deletes(names: &str, because: Because) -> Turn {
         sent: vec![Sent { hit, ..sent(Verb::Delete) }],
         births: Vec::new(),
         coming: 0,
+        hasty: false,
     }
 }
 
@@ -51,6 +54,7 @@ fn raises(more: u32) -> Turn {
         sent: vec![Sent { to: Some(3 + more), ..sent(Verb::Raise) }],
         births: Vec::new(),
         coming: more,
+        hasty: false,
     }
 }
 
@@ -61,6 +65,12 @@ impl Turn {
     }
 
     fn broken(&self, past: &mut Past) -> Vec<u8> {
+        let mut journal = self.pool.journal.clone();
+        for entry in journal.iter_mut().filter(|entry| entry.phase == Phase::Intended) {
+            if !self.hasty {
+                entry.phase = Phase::Asking { at: NOW };
+            }
+        }
         self.pool.check(|case| {
             let truth = Truth {
                 case,
@@ -68,7 +78,7 @@ impl Turn {
                 coming: self.coming,
                 sent: &self.sent,
                 births: &self.births,
-                journal: &self.pool.journal,
+                journal: &journal,
                 stored: 0,
                 calm: false,
             };
@@ -138,6 +148,14 @@ fn law_3_calls_do_what_entries_say() {
     assert_eq!(late.alone(), [3], "it had ended before the call");
     let withdrawn = ended(NOW, &[Event::Ended(Outcome::Withdrawn)]);
     assert_eq!(withdrawn.alone(), [3], "it was withdrawn");
+}
+
+#[test]
+fn law_4_the_doubt_is_written_before_the_call() {
+    for turn in [raises(1), deletes("a", Outdated)] {
+        assert!(turn.alone().is_empty());
+        assert_eq!(turn.with(|turn| turn.hasty = true).alone(), [4]);
+    }
 }
 
 #[test]
