@@ -182,7 +182,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
     }
 
     fn until_it_ends(&mut self) -> End {
-        let last = self.scenario.start.plus(LONGEST);
+        let last = self.scenario.calm_from().plus(LONGEST);
         loop {
             self.wait(last);
             let now = self.now();

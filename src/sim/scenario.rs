@@ -26,7 +26,7 @@ const LARGEST: u32 = 1_000;
 // 60,000: a week of virtual time at a turn every ten seconds.
 pub const MOST_TURNS: u32 = 60_000;
 
-/// Virtual time after which a rehearsal is given up.
+/// Virtual time after the calm began, after which a rehearsal is given up.
 // 14 days: a rollout of 300 machines, one at a time, each at its deadlines, fits into it.
 pub const LONGEST: Span = Span::days(14);
 
