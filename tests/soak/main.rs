@@ -117,6 +117,7 @@ fn nothing_grows_for_ever() {
         let scenario = weeks(n, week);
         let seen = Month::new(&store, &path, (scenario.policy.name.clone(), scenario.start), week);
         let outcome = sim::run_kept(&scenario, &seen);
+        assert!(outcome.is_settled(), "{}: {:?}", scenario.policy.name, outcome.end);
         let (two, four) = seen.sizes();
         println!("{}: {two:?} {four:?}", scenario.policy.name);
         check(scenario.policy.name.as_str(), &outcome, &two, &four);
