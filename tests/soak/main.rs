@@ -1,6 +1,6 @@
-//! Four weeks of many pools, each through the loop that production runs, on one store in a file: with a rollout a week, a
-//! size that changes, asks, power cuts, and all that goes wrong in an ordinary week. No law is broken, and nothing that is
-//! remembered grows for ever.
+//! Four weeks of many pools, each through the loop that production runs, on a store in a file (one for each core): with a
+//! rollout a week, a size that changes, asks, power cuts, and all that goes wrong in an ordinary week. No law is broken, and
+//! nothing that is remembered grows for ever.
 //!
 //! In every test run a week has two days, so that it takes seconds; `SOAK_POOLS=50 SOAK_WEEK=7 cargo test --release --test
 //! soak` plays true months, and `integration/soak/run` does.
@@ -20,12 +20,12 @@ use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::model::plan::AskVerb;
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::time::{Span, Time};
+use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, Cut, Faults, Outcome, START, Scenario, Wish};
 use store::{Month, Sizes};
 
 /// In every test run.
-const POOLS: u32 = 1;
+const POOLS: u32 = 2;
 const WEEK: i64 = 2;
 const WEEKS: i64 = 4;
 /// Longer than a rehearsal may take to settle after its weeks.
@@ -103,35 +103,46 @@ fn check(name: &str, outcome: &Outcome, two: &Sizes, four: &Sizes) {
     }
 }
 
+/// One pool after the other on one store, whose time goes on.
+fn play(pools: std::ops::Range<u32>, week: i64) {
+    let name = format!("poolkeeper-soak-{}-{}", std::process::id(), pools.start);
+    let folder = Folder(std::env::temp_dir().join(name));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let path = folder.0.join("pools.db");
+    let store = SqliteStore::open(&Options::new(&path, "a soak")).unwrap();
+    let mut third = None;
+    for n in pools.clone() {
+        let scenario = weeks(n, week);
+        let name = scenario.policy.name.clone();
+        let seen = Month::new(&store, &path, (name.clone(), scenario.start), week);
+        let outcome = sim::run_kept(&scenario, &seen);
+        assert!(outcome.is_settled(), "{name}: {:?}", outcome.end);
+        let (two, four) = seen.sizes();
+        let Outcome { turns, commits, crashes, .. } = outcome;
+        println!(
+            "{name}: {turns} turns, {commits} commits, {crashes} power cuts, {two:?} {four:?}"
+        );
+        check(name.as_str(), &outcome, &two, &four);
+        // Of a pool whose weeks are long over its machines and its state are left.
+        let after = n - pools.start;
+        if after == pools.len() as u32 / 3 {
+            third = Some((after, four.file));
+        }
+        let (at, before) = third.unwrap_or((after, four.file));
+        let left = u64::from(after - at) * 64 * 1_024;
+        assert!(as_large(before, four.file, left), "{before} bytes and then {}", four.file);
+    }
+}
+
 #[test]
 fn nothing_grows_for_ever() {
     let pools = u32::try_from(told("SOAK_POOLS", POOLS.into())).unwrap();
     let week = told("SOAK_WEEK", WEEK);
-    let folder =
-        Folder(std::env::temp_dir().join(format!("poolkeeper-soak-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).unwrap();
-    let path = folder.0.join("pools.db");
-    let store = SqliteStore::open(&Options::new(&path, "a soak")).unwrap();
-    let (mut turns, mut commits, mut crashes, mut third) = (0, 0, 0, 0);
-    for n in 0..pools {
-        let scenario = weeks(n, week);
-        let seen = Month::new(&store, &path, (scenario.policy.name.clone(), scenario.start), week);
-        let outcome = sim::run_kept(&scenario, &seen);
-        assert!(outcome.is_settled(), "{}: {:?}", scenario.policy.name, outcome.end);
-        let (two, four) = seen.sizes();
-        println!("{}: {two:?} {four:?}", scenario.policy.name);
-        check(scenario.policy.name.as_str(), &outcome, &two, &four);
-        turns += outcome.turns;
-        commits += outcome.commits;
-        crashes += outcome.crashes;
-        let size = four.file;
-        if n == pools / 3 {
-            third = size;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
+    let each = pools.div_ceil(cores).max(1);
+    std::thread::scope(|scope| {
+        for first in (1..=pools).step_by(each as usize) {
+            scope.spawn(move || play(first..(first + each).min(pools + 1), week));
         }
-        // What is left of a pool whose month is long over: its machines and its state.
-        let left = u64::from(n - (pools / 3).min(n)) * 64 * 1_024;
-        assert!(n <= pools / 3 || as_large(third, size, left), "{third} bytes and then {size}");
-    }
-    let end: Time = START.plus(apart(week).times(i64::from(pools)));
-    println!("{pools} pools until {end}: {turns} turns, {commits} commits, {crashes} power cuts");
+    });
 }
