@@ -167,7 +167,6 @@ impl<'a> Work<'a> {
 
     /// True: the record changed.
     fn seen(&mut self, machine: &mut Machine, row: &Instance) -> bool {
-        share(machine, row);
         let mut touched = std::mem::take(&mut machine.missed) > 0;
         // What is in service and was never seen to go can have no tomb.
         if machine.goes()
@@ -264,16 +263,6 @@ impl<'a> Work<'a> {
         let old = self.look.now.since(machine.created) >= OLDER_THAN_BOOTS;
         let serves = machine.condition == Condition::Ready && old;
         serves || self.first_sight && machine.condition != Condition::Provisioning
-    }
-}
-
-/// Whoever keeps the row beside the record shall not keep its names twice: of a million machines that is a lot.
-fn share(machine: &mut Machine, row: &Instance) {
-    if machine.id == row.id {
-        machine.id.clone_from(&row.id);
-    }
-    if machine.vm == row.vm {
-        machine.vm.clone_from(&row.vm);
     }
 }
 

@@ -11,7 +11,7 @@ use super::outcome::{Breach, End, Outcome};
 use super::people::Operator;
 use super::plant::{Plant, Slip};
 use super::road::{Backstage, NotReady, Noted, Road, now_or_never};
-use super::scenario::{LONGEST, MOST_TURNS, Scenario, Wish};
+use super::scenario::{LONGEST, Scenario, Wish};
 use super::stage::{Shared, Stage};
 use super::story::Story;
 use super::timeline::Recorder;
@@ -183,11 +183,11 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
     }
 
     fn until_it_ends(&mut self) -> End {
-        let last = self.scenario.start.plus(LONGEST);
+        let last = self.scenario.calm_from().plus(LONGEST);
         loop {
             self.wait(last);
             let now = self.now();
-            if now >= last || self.turns >= MOST_TURNS {
+            if now >= last || self.turns >= self.scenario.most_turns() {
                 let why = format!("{} turns until {now}", self.turns);
                 return End::NotSettled { why: why.into() };
             }

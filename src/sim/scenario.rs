@@ -22,11 +22,11 @@ pub const NEW_IMAGE: &str = "images/base/2.0.0";
 /// A scale set holds no more.
 const LARGEST: u32 = 1_000;
 
-/// Turns after which a rehearsal is given up.
+/// Turns after which a rehearsal is given up, beside one every ten seconds until its calm.
 // 60,000: a week of virtual time at a turn every ten seconds.
 pub const MOST_TURNS: u32 = 60_000;
 
-/// Virtual time after which a rehearsal is given up.
+/// Virtual time after the calm began, after which a rehearsal is given up.
 // 14 days: a rollout of 300 machines, one at a time, each at its deadlines, fits into it.
 pub const LONGEST: Span = Span::days(14);
 
@@ -146,6 +146,10 @@ impl Scenario {
             cuts: Vec::new(),
             linger: 0,
         }
+    }
+
+    pub fn most_turns(&self) -> u32 {
+        MOST_TURNS + (self.calm_after.millis() / 10_000) as u32
     }
 
     pub fn calm_from(&self) -> Time {

@@ -14,6 +14,11 @@ pub(super) const BACK_OFF: Span = Span::seconds(2);
 // 5 min: as often as an idle pool is looked at.
 pub(super) const LONGEST_BACK_OFF: Span = Span::minutes(5);
 
+/// A pool that only wants its next look goes before one of which there is news when it waits so much longer.
+// 5 min: as long as an idle pool waits anyway. A house that cannot keep up with its looks acts on a change all the same, and
+// changes without end keep nobody from his look.
+pub(super) const LOOK_GIVES_WAY: Span = Span::minutes(5);
+
 /// Who asks for a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
@@ -28,6 +33,8 @@ struct Slot {
     /// When the pool is due; `None`: nobody asked.
     due: Option<Time>,
     operator: bool,
+    /// Somebody told news; else it is only time for the next look.
+    news: bool,
     running: bool,
     /// Forgotten while its turn runs: the slot stays until the turn is over, so that a pool that comes back meanwhile has
     /// no second turn beside it.
@@ -43,15 +50,29 @@ pub struct Wake {
     /// The slots that wait for their time, and no others, in the order in which they are taken: operators' before the rest.
     operators: BTreeSet<(Time, PoolName)>,
     news: BTreeSet<(Time, PoolName)>,
+    looks: BTreeSet<(Time, PoolName)>,
     dice: Dice,
 }
 
+/// Among which others a slot waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Operators,
+    News,
+    Looks,
+}
+
 impl Slot {
-    /// When a turn may begin, if one was asked for and none is running, and whether it is an operator's.
-    fn ready(&self) -> Option<(bool, Time)> {
+    /// When a turn may begin, if one was asked for and none is running, and among whom it waits.
+    fn ready(&self) -> Option<(Order, Time)> {
         let due = self.due.filter(|_| !self.running)?;
         let held = self.not_before.filter(|_| !self.operator);
-        Some((self.operator, held.map_or(due, |at| at.max(due))))
+        let order = match (self.operator, self.news) {
+            (true, _) => Order::Operators,
+            (false, true) => Order::News,
+            (false, false) => Order::Looks,
+        };
+        Some((order, held.map_or(due, |at| at.max(due))))
     }
 
     /// Bring the next turn forward, never back: the window of the first ask holds, or a busy pool would never run.
@@ -62,8 +83,8 @@ impl Slot {
 
 impl Wake {
     pub fn new(dice: Dice) -> Self {
-        let (operators, news) = (BTreeSet::new(), BTreeSet::new());
-        Self { slots: BTreeMap::new(), operators, news, dice }
+        let (operators, news, looks) = Default::default();
+        Self { slots: BTreeMap::new(), operators, news, looks, dice }
     }
 
     /// Ask for a turn. Asked while one runs, another follows it.
@@ -74,7 +95,10 @@ impl Wake {
         self.change(pool, |slot| {
             slot.forgotten = false;
             match why {
-                Why::News(window) => slot.sooner(now.plus(window)),
+                Why::News(window) => {
+                    slot.news = true;
+                    slot.sooner(now.plus(window));
+                }
                 Why::Operator => {
                     slot.operator = true;
                     slot.sooner(now);
@@ -84,14 +108,19 @@ impl Wake {
     }
 
     /// Take the next pool whose turn it is: it runs until [`Wake::done`] or [`Wake::failed`]. Operators first, then
-    /// whoever is due longest, so that no pool starves another.
+    /// news, then looks; of each whoever is due longest, and none of the last two starves the other.
     pub fn next(&mut self, now: Time) -> Option<PoolName> {
-        let due = |order: &BTreeSet<(Time, PoolName)>| {
-            order.first().filter(|(at, _)| *at <= now).map(|(_, pool)| pool.clone())
+        fn due(order: &BTreeSet<(Time, PoolName)>, now: Time) -> Option<&(Time, PoolName)> {
+            order.first().filter(|(at, _)| *at <= now)
+        }
+        let (news, look) = (due(&self.news, now), due(&self.looks, now));
+        let rest = match (news, look) {
+            (Some(news), Some(look)) if news.0.since(look.0) >= LOOK_GIVES_WAY => Some(look),
+            (news, look) => news.or(look),
         };
-        let pool = due(&self.operators).or_else(|| due(&self.news))?;
+        let (_, pool) = due(&self.operators, now).or(rest)?.clone();
         self.change(&pool, |slot| {
-            (slot.due, slot.operator, slot.running) = (None, false, true);
+            (slot.due, slot.operator, slot.news, slot.running) = (None, false, false, true);
         });
         Some(pool)
     }
@@ -99,7 +128,7 @@ impl Wake {
     /// When [`Wake::next`] has something to give, if nothing else happens; in the past where it has already.
     pub fn next_at(&self) -> Option<Time> {
         let first = |order: &BTreeSet<(Time, PoolName)>| order.first().map(|(at, _)| *at);
-        first(&self.operators).into_iter().chain(first(&self.news)).min()
+        [&self.operators, &self.news, &self.looks].into_iter().filter_map(first).min()
     }
 
     /// When the next turn of a pool is due; `None`: nobody asked for one.
@@ -157,16 +186,20 @@ impl Wake {
         if before == after {
             return;
         }
-        if let Some((operator, at)) = before {
-            self.order(operator).remove(&(at, pool.clone()));
+        if let Some((order, at)) = before {
+            self.order(order).remove(&(at, pool.clone()));
         }
-        if let Some((operator, at)) = after {
-            self.order(operator).insert((at, pool.clone()));
+        if let Some((order, at)) = after {
+            self.order(order).insert((at, pool.clone()));
         }
     }
 
-    fn order(&mut self, operator: bool) -> &mut BTreeSet<(Time, PoolName)> {
-        if operator { &mut self.operators } else { &mut self.news }
+    fn order(&mut self, order: Order) -> &mut BTreeSet<(Time, PoolName)> {
+        match order {
+            Order::Operators => &mut self.operators,
+            Order::News => &mut self.news,
+            Order::Looks => &mut self.looks,
+        }
     }
 
     fn drop_forgotten(&mut self, pool: &PoolName) {

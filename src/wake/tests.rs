@@ -1,4 +1,4 @@
-use super::queue::{BACK_OFF, LONGEST_BACK_OFF};
+use super::queue::{BACK_OFF, LONGEST_BACK_OFF, LOOK_GIVES_WAY};
 use super::{Wake, Why};
 use crate::ambient::Dice;
 use crate::model::ids::PoolName;
@@ -48,6 +48,26 @@ fn an_operator_goes_first_and_at_once() {
 }
 
 #[test]
+fn news_go_before_looks_that_cannot_be_kept_up_with() {
+    let mut wake = wake();
+    let (web, api, old) = (PoolName::new("web"), PoolName::new("api"), PoolName::new("old"));
+    for pool in [&web, &api, &old] {
+        wake.ask(pool, Why::News(Span::ZERO), at(0));
+        wake.next(at(0));
+    }
+    wake.done(&api, at(100_000));
+    wake.done(&web, at(900_000));
+    wake.ask(&web, WINDOW, at(200_000));
+    assert_eq!(wake.next(at(205_000)), Some(web.clone()), "though another was due for longer");
+    assert_eq!(wake.next(at(205_000)), Some(api.clone()));
+    wake.done(&web, at(900_000));
+    wake.done(&old, at(300_000));
+    wake.ask(&web, WINDOW, at(595_000));
+    assert_eq!(wake.next(at(600_000)), Some(old), "it gave way for long enough");
+    assert_eq!(wake.next(at(600_000)), Some(web));
+}
+
+#[test]
 fn failures_wait_longer_each_time_and_never_too_long() {
     let (mut wake, web) = (wake(), PoolName::new("web"));
     wake.ask(&web, Why::News(Span::ZERO), at(0));
@@ -91,6 +111,7 @@ struct Known {
     /// End of the earliest window asked for since the last turn began.
     due: Option<Time>,
     operator: bool,
+    news: bool,
     running: bool,
     failures: u32,
     /// News wait at least until the first and at most until the second.
@@ -167,16 +188,29 @@ fn take(wake: &mut Wake, known: &mut [Known; 4], now: Time) -> Result<(), TestCa
     prop_assert!(earliest <= now, "a turn before its window was over");
     let operator = known[pool].operator;
     prop_assert!(operator || !known.iter().any(|k| k.operator && owed(k)), "an operator first");
-    let longer =
-        |k: &Known| k.operator == operator && k.span().is_some_and(|(_, due)| due < earliest);
-    prop_assert!(!known.iter().any(longer), "{latest}: another one was due longer");
-    (known[pool].due, known[pool].operator, known[pool].running) = (None, false, true);
+    let news = known[pool].news;
+    let due_by = |k: &Known| k.span().map(|(_, due)| due);
+    let alike = |k: &&Known| k.operator == operator && (operator || k.news == news);
+    let longer = known.iter().filter(alike).filter_map(due_by).any(|due| due < earliest);
+    prop_assert!(!longer, "{latest}: another one was due longer");
+    // Of the other kind, where no operator waits: news go first, unless the look was due so much longer.
+    let others = || known.iter().filter(|k| !operator && !k.operator && k.news != news);
+    let fair = match news {
+        true => !others().filter_map(due_by).any(|due| earliest.since(due) >= LOOK_GIVES_WAY),
+        false => !others()
+            .filter(|k| owed(k))
+            .filter_map(Known::span)
+            .any(|(_, due)| due.since(earliest) < LOOK_GIVES_WAY),
+    };
+    prop_assert!(fair, "{latest}: news before looks, and looks before long");
+    let known = &mut known[pool];
+    (known.due, known.operator, known.news, known.running) = (None, false, false, true);
     Ok(())
 }
 
 proptest! {
     /// Whatever comes in whatever order: no pool runs twice at a time, none runs before it is due or while another was due
-    /// longer, an operator waits for nobody, and each ask makes a turn as soon as it is due.
+    /// longer (news go before looks for a while), an operator waits for nobody, and each ask makes a turn as soon as it is due.
     #[test]
     fn no_ask_is_lost_and_no_pool_runs_twice(steps in prop::collection::vec(doing(), 0..300)) {
         let (mut wake, mut now) = (wake(), at(0));
@@ -186,7 +220,9 @@ proptest! {
                 Doing::News(pool, window) => {
                     let window = Span::from_millis(window.into());
                     wake.ask(&name(pool.into()), Why::News(window), now);
-                    known[usize::from(pool)].asked(now.plus(window));
+                    let known = &mut known[usize::from(pool)];
+                    known.news = true;
+                    known.asked(now.plus(window));
                 }
                 Doing::Operator(pool) => {
                     wake.ask(&name(pool.into()), Why::Operator, now);

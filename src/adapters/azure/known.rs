@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::brief::Brief;
 use super::print::{Model, Step};
 use crate::model::action::Target;
-use crate::model::ids::{InstanceId, Key, ScaleSetId, VmId, Zone};
+use crate::model::ids::{InstanceId, Key, ScaleSetId, Zone};
 use crate::model::inventory::Orchestration;
 use crate::model::machine::identity;
 use crate::model::time::{Span, Time};
@@ -34,8 +35,8 @@ pub(super) struct Known {
 /// What the last look showed of one machine.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
-    pub id: InstanceId,
-    pub vm: Option<VmId>,
+    pub id: Brief,
+    pub vm: Option<Brief>,
     pub created: Time,
     pub zone: Option<Zone>,
     /// What would bring it to the model where it stands.
@@ -46,7 +47,7 @@ impl Row {
     /// The machine that is meant has this id still, and no later one.
     fn is(&self, target: &Target) -> bool {
         match (&self.vm, &target.vm) {
-            (Some(a), Some(b)) => a.as_str().eq_ignore_ascii_case(b.as_str()),
+            (Some(a), Some(b)) => *a == Brief::of(b.as_str()),
             _ => self.created == target.created,
         }
     }
@@ -54,7 +55,8 @@ impl Row {
 
 impl Known {
     pub fn row(&self, id: &InstanceId) -> Option<&Row> {
-        self.rows.iter().find(|row| row.id.as_str().eq_ignore_ascii_case(id.as_str()))
+        let id = Brief::of(id.as_str());
+        self.rows.iter().find(|row| row.id == id)
     }
 
     /// An id of these that is another machine's by now.

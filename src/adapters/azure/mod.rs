@@ -6,6 +6,7 @@
 
 mod anatomy;
 pub mod auth;
+mod brief;
 mod cause;
 mod change;
 pub mod cloud;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use url::Url;
 
 use super::Azure;
+use super::brief::Brief;
 use super::condition::{condition, protection, worked_on};
 use super::http::{Ask, Unheard, Verb};
 use super::known::{Known, Row, Shelf, Since};
@@ -246,8 +247,8 @@ impl Rows<'_> {
         let zone = vm.zones.iter().flatten().next().map(|zone| self.zones.of(Zone::new(zone)));
         let revision = self.revisions.of(placed.revision);
         let known = Row {
-            id: id.clone(),
-            vm: vm_id.clone(),
+            id: Brief::of(id.as_str()),
+            vm: vm_id.as_ref().map(|vm| Brief::of(vm.as_str())),
             created,
             zone: zone.clone(),
             step: placed.step,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::adapters::azure::wire::ScaleSet;
 use crate::model::action::Because;
+use crate::model::ids::VmId;
 
 fn at(seconds: i64) -> Time {
     Time::from_millis(seconds * 1_000)
@@ -75,9 +76,8 @@ fn model(version: &str, password: bool) -> Model {
 }
 
 fn known(model: Model, since: Since, step: Step) -> Known {
-    let vm = Some(VmId::new("vm-3"));
-    let row =
-        Row { id: InstanceId::new("3"), vm, created: at(0), zone: Some(Zone::new("1")), step };
+    let vm = Some(Brief::of("vm-3"));
+    let row = Row { id: Brief::of("3"), vm, created: at(0), zone: Some(Zone::new("1")), step };
     Known {
         orchestration: Orchestration::Uniform,
         location: "l".into(),

@@ -1,0 +1,213 @@
+//! The store of one pool's month: one in a file that many months share. It is swept every hour, as the daemon does, doors
+//! leave their records in it, and its sizes are taken after two weeks and after four.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use poolkeeper::adapters::sqlite::SqliteStore;
+use poolkeeper::memory::{
+    Audit, Commit, Desk, Doors, Keep, Lease, Line, Loaded, Mark, Seq, Store, StoreError,
+};
+use poolkeeper::model::ids::{Epoch, Key, PoolName};
+use poolkeeper::model::plan::Ask;
+use poolkeeper::model::time::{Span, Time};
+use tokio::runtime::Runtime;
+
+/// Weeks after which sizes are taken, but for some hours: on the same day of a week, so that as much happened before.
+const TAKEN: [i64; 2] = [2, 4];
+
+/// What is remembered of one pool, and the file.
+#[derive(Debug, Clone, Default)]
+pub struct Sizes {
+    pub machines: u64,
+    pub entries: u64,
+    pub state: u64,
+    pub asks: u64,
+    pub history: u64,
+    pub audit: u64,
+    pub file: u64,
+}
+
+type Of = fn(&Sizes) -> u64;
+
+impl Sizes {
+    /// With what is no growth yet.
+    pub const ALL: [(&'static str, u64, Of); 7] = [
+        ("machines", 4, |sizes| sizes.machines),
+        ("journal entries", 40, |sizes| sizes.entries),
+        ("bytes of its state", 2_000, |sizes| sizes.state),
+        ("asks", 2, |sizes| sizes.asks),
+        ("lines of history", 150, |sizes| sizes.history),
+        ("lines of the audit", 24, |sizes| sizes.audit),
+        ("bytes of the file", 512 * 1_024, |sizes| sizes.file),
+    ];
+}
+
+#[derive(Debug)]
+pub struct Month<'a> {
+    store: &'a SqliteStore,
+    path: PathBuf,
+    pool: PoolName,
+    start: Time,
+    /// Of so many days. History and audit are kept for one, so that all goes well beyond it.
+    week: i64,
+    runtime: Runtime,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    lease: Option<Lease>,
+    swept: Option<Time>,
+    taken: Vec<Sizes>,
+}
+
+impl<'a> Month<'a> {
+    pub fn new(
+        store: &'a SqliteStore,
+        path: &Path,
+        (pool, start): (PoolName, Time),
+        week: i64,
+    ) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Self { store, path: path.to_owned(), pool, start, week, runtime, seen: Mutex::default() }
+    }
+
+    pub fn sizes(&self) -> (Sizes, Sizes) {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        (seen.taken[0].clone(), seen.taken[1].clone())
+    }
+
+    /// Done before it is asked again, for nobody waits in a rehearsal.
+    fn wait<T>(&self, ask: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
+        self.runtime.block_on(ask(self.store))
+    }
+
+    fn pass(&self, now: Time) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.swept.is_none_or(|swept| now.since(swept) >= Span::hours(1)) {
+            seen.swept = Some(now);
+            let keep = Span::days(self.week);
+            let keep = Keep { history: keep, audit: keep };
+            self.wait(async |store| chores(store, keep, now).await);
+        }
+        let after = |weeks: &i64| Span::hours(24 * weeks * self.week - 6);
+        let due = TAKEN.get(seen.taken.len()).map(|weeks| self.start.plus(after(weeks)));
+        if due.is_some_and(|due| now >= due) {
+            let sizes = self.wait(async |store| self.take(store).await);
+            seen.taken.push(sizes);
+        }
+    }
+
+    async fn take(&self, store: &SqliteStore) -> Sizes {
+        let loaded = store.load(&self.pool).await.unwrap();
+        Sizes {
+            machines: loaded.machines.len() as u64,
+            entries: loaded.journal.all().len() as u64,
+            state: format!("{:?}", loaded.state).len() as u64,
+            asks: loaded.doors.asks.len() as u64,
+            history: store.history(&self.pool, usize::MAX).await.unwrap().len() as u64,
+            audit: store.audits_after(Seq::FIRST, usize::MAX).await.unwrap().len() as u64,
+            file: std::fs::metadata(&self.path).unwrap().len(),
+        }
+    }
+}
+
+/// Of an hour: what doors do, and what the daemon lets go of.
+async fn chores(store: &SqliteStore, keep: Keep, now: Time) {
+    let key = now.millis().to_string();
+    let line = Audit {
+        at: now,
+        who: "ann".into(),
+        verb: "pause".into(),
+        pool: None,
+        on: "".into(),
+        why: "because".into(),
+        came: "accepted".into(),
+    };
+    store.audit(&line).await.unwrap();
+    store.claim(&key, "pause", now).await.unwrap();
+    assert!(store.answer(&key, "{}").await.unwrap());
+    while store.sweep(&keep, now).await.unwrap().more {}
+}
+
+impl Store for &Month<'_> {
+    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+        self.wait(async |store| store.load(pool).await)
+    }
+
+    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+        self.wait(async |store| store.doors(pool).await)
+    }
+
+    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+        self.wait(async |store| store.history(pool, last).await)
+    }
+
+    async fn history_after(
+        &self,
+        pool: &PoolName,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        self.wait(async |store| store.history_after(pool, after, limit).await)
+    }
+
+    async fn history_before(
+        &self,
+        pool: &PoolName,
+        before: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+        self.wait(async |store| store.history_before(pool, before, limit).await)
+    }
+
+    async fn told_after(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
+        self.wait(async |store| store.told_after(after, limit).await)
+    }
+
+    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+        self.wait(async |store| store.pools().await)
+    }
+
+    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
+        self.wait(async |store| store.forget(pool, epoch).await)
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.wait(async |store| store.commit(commit).await)
+    }
+
+    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+        self.wait(async |store| store.ask(pool, ask).await)
+    }
+
+    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+        self.wait(async |store| store.mark(pool, machine, mark).await)
+    }
+
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        self.pass(now);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        // Kept longer when half of it is over, as the daemon does, and not at every turn.
+        let half = Span::from_millis(ttl.millis() / 2);
+        let is_good = |lease: &&Lease| &*lease.holder == holder && now.plus(half) < lease.not_after;
+        if let Some(lease) = seen.lease.as_ref().filter(is_good) {
+            return Ok(lease.clone());
+        }
+        let lease = self.wait(async |store| store.acquire(holder, now, ttl).await)?;
+        Ok(seen.lease.insert(lease).clone())
+    }
+
+    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
+        self.wait(async |store| store.resign(epoch, now).await)
+    }
+
+    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
+        self.wait(async |store| store.lease().await)
+    }
+}
