@@ -64,7 +64,8 @@ fn wishes(week: i64) -> Vec<(Span, Wish)> {
     let mut wishes = Vec::new();
     for day in 0..WEEKS * week {
         let at = |hour| Span::hours(24 * day + hour);
-        for (hour, verb) in [(1, AskVerb::Release), (2, AskVerb::Resume), (3, AskVerb::Retry)] {
+        let helps = [AskVerb::Release, AskVerb::Resume, AskVerb::Retry, AskVerb::SettleCapacity];
+        for (hour, verb) in (0..).zip(helps) {
             wishes.push((at(hour), Wish::Ask(verb)));
         }
         if day % week == 0 {
