@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
-use poolkeeper::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};
-use poolkeeper::model::ids::{Epoch, Key, PoolName};
-use poolkeeper::model::plan::Ask;
+use poolkeeper::memory::{Lease, Store, StoreError};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::sim::{self, Scenario};
 
 use super::faults::{calls, storm};
+use super::waiting::{Waiting, Waits};
 use super::{both, nothing_is_lost, scenario, writes_of};
 
 /// The store of one life after the other.
@@ -34,13 +33,6 @@ impl Lives {
         fs::create_dir_all(&folder).unwrap();
         let store = SqliteStore::open(&Options::new(folder.join("0.db"), "a rehearsal")).unwrap();
         Self { folder, now: Mutex::new(Life { number: 0, holder: String::new(), store }) }
-    }
-
-    /// Done before it is asked again, for nobody waits in a rehearsal.
-    fn wait<T>(&self, ask: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
-        let life = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(ask(&life.store))
     }
 
     /// A holder that is new is a process that was started anew, on what the disk had.
@@ -66,76 +58,16 @@ impl Drop for Lives {
     }
 }
 
-impl Store for Lives {
-    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
-        self.wait(async |store| store.load(pool).await)
+impl Waits for Lives {
+    fn wait<T>(&self, ask: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
+        let life = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(ask(&life.store))
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
-        self.wait(async |store| store.doors(pool).await)
-    }
-
-    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
-        self.wait(async |store| store.history(pool, last).await)
-    }
-
-    async fn history_after(
-        &self,
-        pool: &PoolName,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
-        self.wait(async |store| store.history_after(pool, after, limit).await)
-    }
-
-    async fn history_before(
-        &self,
-        pool: &PoolName,
-        before: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
-        self.wait(async |store| store.history_before(pool, before, limit).await)
-    }
-
-    async fn told_after(
-        &self,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
-        self.wait(async |store| store.told_after(after, limit).await)
-    }
-
-    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
-        self.wait(async |store| store.pools().await)
-    }
-
-    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
-        self.wait(async |store| store.forget(pool, epoch).await)
-    }
-
-    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
-        self.wait(async |store| store.commit(commit).await)
-    }
-
-    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
-        self.wait(async |store| store.ask(pool, ask).await)
-    }
-
-    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
-        self.wait(async |store| store.mark(pool, machine, mark).await)
-    }
-
-    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+    fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
         self.begin(holder);
         self.wait(async |store| store.acquire(holder, now, ttl).await)
-    }
-
-    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
-        self.wait(async |store| store.resign(epoch, now).await)
-    }
-
-    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
-        self.wait(async |store| store.lease().await)
     }
 }
 
@@ -147,7 +79,7 @@ fn as_in_memory(name: &str, scenario: &Scenario, stride: usize) -> u32 {
         let cut_once = Scenario { cuts: vec![cut], ..scenario.clone() };
         let (memory, file) = (sim::run(&cut_once), {
             let lives = Lives::new(&format!("{name}-{number}"));
-            sim::run_kept(&cut_once, lives)
+            sim::run_kept(&cut_once, Waiting(lives))
         });
         let said = || format!("{name}, {cut:?}: {:#?}", file.story);
         assert_eq!(file.crashes, 1, "{}", said());

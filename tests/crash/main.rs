@@ -14,6 +14,9 @@ mod calm;
 mod faults;
 mod file;
 
+#[path = "../support/waiting.rs"]
+mod waiting;
+
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::sim::{self, Cut, Doing, Outcome, Scenario};

@@ -14,6 +14,9 @@
 
 mod store;
 
+#[path = "../support/waiting.rs"]
+mod waiting;
+
 use std::path::PathBuf;
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
@@ -23,6 +26,7 @@ use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, Cut, Faults, Outcome, START, Scenario, Wish};
 use store::{Month, Sizes};
+use waiting::Waiting;
 
 /// In every test run.
 const POOLS: u32 = 2;
@@ -116,7 +120,7 @@ fn play(pools: std::ops::Range<u32>, week: i64) {
         let scenario = weeks(n, week);
         let name = scenario.policy.name.clone();
         let seen = Month::new(&store, &path, (name.clone(), scenario.start), week);
-        let outcome = sim::run_kept(&scenario, &seen);
+        let outcome = sim::run_kept(&scenario, Waiting(&seen));
         assert!(outcome.is_settled(), "{name}: {:?}", outcome.end);
         let (two, four) = seen.sizes();
         let Outcome { turns, commits, crashes, .. } = outcome;

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use poolkeeper::adapters::sqlite::SqliteStore;
-use poolkeeper::memory::{
-    Audit, Commit, Desk, Doors, Keep, Lease, Line, Loaded, Mark, Seq, Store, StoreError,
-};
-use poolkeeper::model::ids::{Epoch, Key, PoolName};
-use poolkeeper::model::plan::Ask;
+use poolkeeper::memory::{Audit, Desk, Keep, Lease, Seq, Store, StoreError};
+use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
 use tokio::runtime::Runtime;
+
+use super::waiting::Waits;
 
 /// Weeks after which sizes are taken, but for some hours: on the same day of a week, so that as much happened before.
 const TAKEN: [i64; 2] = [2, 4];
@@ -131,66 +130,12 @@ async fn chores(store: &SqliteStore, keep: Keep, now: Time) {
     while store.sweep(&keep, now).await.unwrap().more {}
 }
 
-impl Store for &Month<'_> {
-    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
-        self.wait(async |store| store.load(pool).await)
+impl Waits for &Month<'_> {
+    fn wait<T>(&self, ask: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
+        Month::wait(self, ask)
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
-        self.wait(async |store| store.doors(pool).await)
-    }
-
-    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
-        self.wait(async |store| store.history(pool, last).await)
-    }
-
-    async fn history_after(
-        &self,
-        pool: &PoolName,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
-        self.wait(async |store| store.history_after(pool, after, limit).await)
-    }
-
-    async fn history_before(
-        &self,
-        pool: &PoolName,
-        before: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
-        self.wait(async |store| store.history_before(pool, before, limit).await)
-    }
-
-    async fn told_after(
-        &self,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
-        self.wait(async |store| store.told_after(after, limit).await)
-    }
-
-    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
-        self.wait(async |store| store.pools().await)
-    }
-
-    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
-        self.wait(async |store| store.forget(pool, epoch).await)
-    }
-
-    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
-        self.wait(async |store| store.commit(commit).await)
-    }
-
-    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
-        self.wait(async |store| store.ask(pool, ask).await)
-    }
-
-    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
-        self.wait(async |store| store.mark(pool, machine, mark).await)
-    }
-
-    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+    fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
         self.pass(now);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         // Kept longer when half of it is over, as the daemon does, and not at every turn.
@@ -199,15 +144,7 @@ impl Store for &Month<'_> {
         if let Some(lease) = seen.lease.as_ref().filter(is_good) {
             return Ok(lease.clone());
         }
-        let lease = self.wait(async |store| store.acquire(holder, now, ttl).await)?;
+        let lease = Month::wait(self, async |store| store.acquire(holder, now, ttl).await)?;
         Ok(seen.lease.insert(lease).clone())
-    }
-
-    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
-        self.wait(async |store| store.resign(epoch, now).await)
-    }
-
-    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
-        self.wait(async |store| store.lease().await)
     }
 }

@@ -51,7 +51,7 @@ const TIMES: u32 = 16;
     after_long_help = with_exit_codes(EXAMPLES)
 )]
 pub struct Demo {
-    /// End when the rollout ends; so it does wherever standard output is no terminal
+    /// Tell each line, and end when the rollout ends; so it does wherever standard output is no terminal
     #[arg(long)]
     once: bool,
 
@@ -86,7 +86,7 @@ impl Demo {
             stage = Stage::set_up(self.listen, TIMES) => stage?,
             signal = signals.next() => return Ok(Over::Cut(signal)),
         };
-        let manner = match (json, can_draw(shell.term)) {
+        let manner = match (json, can_draw(shell.term) && !self.once) {
             (true, _) => Manner::Silent,
             (false, true) => Manner::Drawn,
             (false, false) => Manner::Lines,
@@ -105,7 +105,7 @@ impl Demo {
             Manner::Silent => show.shell.line(&ending.document().to_string())?,
             _ => show.shell.print(&ending.page(show.shell.term))?,
         }
-        if manner == Manner::Drawn && !self.once {
+        if manner == Manner::Drawn {
             show.shell.print(&ending.door(show.shell.term, &program))?;
             show.shell.flush()?;
             tokio::select! {

@@ -18,7 +18,9 @@ pub const TALL: usize = 23;
 
 /// Machines on a line of the fleet, each 7 columns wide.
 const ABREAST: usize = 11;
-/// Places that are always drawn: as many as the pool may have.
+/// Lines that are always there, so that nothing jumps: one more than the pool fills, for records of those who just went.
+const ROWS: usize = 4;
+/// Places that are shown while nobody is in them: as many as the pool may have.
 const BERTHS: usize = 3 * ABREAST;
 /// Of the bar.
 const BAR: usize = 40;
@@ -41,7 +43,7 @@ pub struct Screen {
 impl Screen {
     pub fn new(term: Term, began: Time, times: u32, api: String) -> Self {
         let term = Term { width: Some(WIDE), ..term };
-        Self { term, began, times, api, berths: vec![None; BERTHS] }
+        Self { term, began, times, api, berths: vec![None; ROWS * ABREAST] }
     }
 
     pub fn draw(&mut self, sight: &Sight, told: &[Words]) -> String {
@@ -88,13 +90,14 @@ impl Screen {
     }
 
     fn fleet(&self, sight: &Sight, page: &mut String) {
-        for berths in self.berths.chunks(ABREAST).take(BERTHS / ABREAST + 1) {
+        for (row, berths) in self.berths.chunks(ABREAST).take(ROWS).enumerate() {
             let mut line = String::from(" ");
             for berth in berths {
                 let here = berth.as_ref();
                 let here = here.and_then(|key| sight.machines.iter().find(|m| m.key == *key));
                 let Some(machine) = here else {
-                    line.push_str(&self.term.paint(Style::Dim, "     --"));
+                    let free = if row < BERTHS / ABREAST { "     --" } else { "       " };
+                    line.push_str(&self.term.paint(Style::Dim, free));
                     continue;
                 };
                 let glyphs = machine.look.glyph().to_string().repeat(2);

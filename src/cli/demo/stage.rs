@@ -27,7 +27,6 @@ pub const PATIENCE: Span = Span::seconds(90);
 
 const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/demo/providers/Microsoft.Compute/virtualMachineScaleSets/web";
 const IMAGE: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/demo/providers/Microsoft.Compute/galleries/demo/images/web/versions/";
-const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 /// Where the commands of this program ask, where nobody says otherwise.
 const USUAL_PORT: u16 = 7770;
 /// Lines of history that are read at once.
@@ -221,7 +220,8 @@ fn settings(api: SocketAddr, azure: SocketAddr, tenant: &str) -> Result<Settings
         ("azure.authority", azure),
         ("azure.auth", "client-secret".to_owned()),
         ("azure.tenant", tenant.to_owned()),
-        ("azure.clientId", SUBSCRIPTION.to_owned()),
+        // It believes whoever asks.
+        ("azure.clientId", "demo".to_owned()),
     ];
     let flags = set.into_iter().map(|(key, value)| ("set", key.to_owned(), value)).collect();
     let settled = Sources { flags, ..Sources::default() }.settle();
