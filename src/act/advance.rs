@@ -13,10 +13,6 @@ use crate::model::time::{Span, Time};
 // 2 h: creations that hang were seen to end after 40 to 90 minutes.
 const LONGEST_OPERATION: Span = Span::hours(2);
 
-/// A raise whose answer was lost and whose machines do not appear is told by its number after this.
-// 2 min: one read alone may show the set as it was before.
-const RAISE_IN_DOUBT: Span = Span::minutes(2);
-
 /// The code under which a delete that passed its deadline is reported.
 pub const DELETE_DEADLINE: &str = "DeleteDeadline";
 
@@ -83,11 +79,7 @@ pub fn advance(entry: &Entry, sight: &Sight<'_>, pace: Pace, now: Time) -> Step 
             Step::AskCluster
         }
         Phase::Asking { .. } => Step::Doubt,
-        Phase::Doubtful { at }
-            if sight.tells_about(*at)
-                && !sight.misses(entry)
-                && sight.is_sure_of_raise(entry, *at) =>
-        {
+        Phase::Doubtful { .. } if entry.is_settled_by(sight.set) && !sight.misses(entry) => {
             Step::Settle(sight.truth(entry))
         }
         Phase::Doubtful { .. } => Step::Wait(None),
@@ -175,13 +167,6 @@ impl<'a> Sight<'a> {
         machine.condition == Condition::Deleting && machine.missed > 1 && old
     }
 
-    /// Its machines are there; or reads of a while say the same of the capacity, and none of them is an old picture.
-    fn is_sure_of_raise(&self, entry: &Entry, at: Time) -> bool {
-        entry.verb() != Verb::Raise
-            || self.shows_done(entry)
-            || self.set.read_at.since(at) >= RAISE_IN_DOUBT
-    }
-
     /// Some target of a delete is missing, and whether it is gone is not sure yet.
     fn misses(&self, entry: &Entry) -> bool {
         let mut targets = entry.action.targets().iter();
@@ -209,11 +194,12 @@ impl<'a> Sight<'a> {
                 };
                 targets.iter().all(|t| matches!(self.shown(t), Shown::Gone) || took(t))
             }
-            Action::Raise { from, to, .. } => {
+            Action::Raise { to, .. } => {
                 let born = births(self.open, self.machines);
                 let mine = self.open.iter().position(|other| other.id == entry.id);
                 let born = mine.and_then(|i| born.get(i)).copied().unwrap_or(0);
-                to > from && born >= to - from && self.has_landed(entry, *to)
+                let asked = entry.action.births();
+                asked > 0 && born >= asked && self.has_landed(entry, *to)
             }
             Action::UpdateModel { fields, .. } => {
                 self.set.model.as_ref().is_some_and(|model| model.carries(fields))
@@ -233,7 +219,7 @@ impl<'a> Sight<'a> {
     /// something newer stands in its place. That asks for a new plan, without blaming the cloud for a refusal it never
     /// gave, and keeps a raise that may land late in the count for a while.
     fn truth(&self, entry: &Entry) -> Outcome {
-        let none = Refused::plain(Refusal::Preempted);
+        let none = Refused::no_trace();
         let whole = |done: bool| if done { Outcome::Done } else { Outcome::Refused(none.clone()) };
         match &entry.action {
             Action::Raise { to, .. } => whole(self.has_landed(entry, *to)),

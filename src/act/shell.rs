@@ -231,6 +231,7 @@ impl<'a, S: Store> Book<'a, S> {
                 step: step.clone(),
                 since: entry.accepted().unwrap_or(entry.written),
                 blocker: blocker.clone(),
+                clear: false,
             });
         }
         match drain_step(entry, &drain) {

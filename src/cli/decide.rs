@@ -44,6 +44,7 @@ pub(super) fn decide(snapshot: &SnapshotInput) -> Result<Decision, Failure> {
         planned: &planned,
         before: snapshot.state.as_ref(),
         facts: &snapshot.facts,
+        asks: &snapshot.asks,
     });
     let refused = !notes.is_empty();
     let planned = if refused { freeze(planned, &notes, snapshot) } else { planned };

@@ -74,10 +74,13 @@ impl House {
             Some(Image::Follow(image)) => self.azure.followed(image, set).await,
             _ => None,
         };
-        let facts = Facts { quota: self.azure.quota(set).await, follow, ..Facts::default() };
+        let quota = self.azure.quota(set).await;
+        let clock_ahead = self.azure.clock_ahead();
+        let facts = Facts { quota, follow, clock_ahead, ..Facts::default() };
         let now = whole(self.clock.now());
         let min_ready = policy.rollout.min_ready;
-        let look = Look { inventory: &inventory, tombs: &[], min_ready, now, fresh: true };
+        let look =
+            Look { inventory: &inventory, tombs: &[], min_ready, now, before: None, fresh: true };
         let machines = fold(Vec::new(), &look).machines;
         let snapshot = SnapshotInput {
             now,

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use super::board::{Board, Lead, PoolSeen, Standing};
 use crate::model::budget::HoldReason;
 use crate::model::plan::{Report, RolloutPhase};
-use crate::model::time::Time;
+use crate::model::time::{Skew, Time};
 use crate::pace::{Counts, Tally};
 use crate::telemetry::families::*;
 use crate::telemetry::{Counters, Family, Page};
 
 /// One page, of now.
-pub(super) fn page(board: &Board, counters: &Counters, calls: &Counts, now: Time) -> String {
+pub(super) fn page(
+    board: &Board,
+    counters: &Counters,
+    calls: &Counts,
+    clock_ahead: Option<Skew>,
+    now: Time,
+) -> String {
     let mut page = Page::default();
     house(&mut page, board, now);
     counters.write(&mut page);
@@ -20,6 +26,7 @@ pub(super) fn page(board: &Board, counters: &Counters, calls: &Counts, now: Time
     plans(&mut page, &pools);
     rollouts(&mut page, &pools);
     cloud(&mut page, calls);
+    page.family(&CLOCK, clock_ahead.map(|ahead| ([""; 0], seconds(ahead.millis()))));
     page.finish()
 }
 

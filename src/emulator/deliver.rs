@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HOST};
 use axum::http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use futures_util::stream;
 
@@ -105,6 +105,15 @@ pub(super) async fn carry(reply: Option<Reply>, how: &Delivery) -> Response<Body
     }
     *response.body_mut() = body(bytes, how);
     response
+}
+
+/// When it was answered, by our own clock, unless a rule said otherwise.
+pub(super) fn date(response: &mut Response<Body>, now: i64) {
+    let Ok(now) = jiff::Timestamp::from_millisecond(now) else { return };
+    let text = now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.headers_mut().entry(DATE).or_insert(value);
+    }
 }
 
 fn body(bytes: Bytes, how: &Delivery) -> Body {

@@ -107,7 +107,8 @@ impl Emulator {
             let place = cloud.recorded(&ask, outcome.as_ref().map(|reply| reply.status));
             (outcome, delivery, Waiting::new(self, place))
         };
-        let response = deliver::carry(outcome, &delivery).await;
+        let mut response = deliver::carry(outcome, &delivery).await;
+        deliver::date(&mut response, self.clock.now().millis());
         waiting.answered();
         response
     }

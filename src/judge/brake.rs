@@ -1,16 +1,18 @@
 //! Law 12: machines leave as surplus slowly, unless a person confirmed that the pool is to be that much smaller.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Notes;
-use super::facts::{Look, Scene, Standing};
+use super::facts::{Look, Scene, Standing, part};
 use super::fates::{Fate, Fates};
-use super::gate::heard;
 use super::names::REPAIRED;
 use super::pending;
+use super::standing::counted_from;
+use super::verbs::{approved, heard};
 use crate::model::action::{Because, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Refusal};
+use crate::model::plan::{AskVerb, WaitKind};
 use crate::model::policy::{Method, Owner, Unconfirmed};
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
@@ -27,17 +29,18 @@ pub(super) const fn limit(desired: i64) -> i64 {
 
 pub(super) fn before(scene: &Scene, notes: &mut Notes) {
     fall(scene, notes);
+    words(scene, notes);
     agreed(scene, notes);
     let case = scene.case;
     let surplus = scene.losses().filter(|(aim, _, look)| {
         aim.target.because == Because::Surplus && look.standing != Standing::Leaving
     });
     let mut new: Vec<Key> = surplus.map(|(aim, _, _)| aim.target.key()).collect();
-    if new.is_empty() || confirmed(scene) {
+    if new.is_empty() || case.policy.unconfirmed == Unconfirmed::Allow {
         return;
     }
-    let agreed = |state: &PoolState| state.surplus_confirmed;
-    if !(case.before.is_some_and(agreed) && agreed(&case.planned.state)) {
+    // Whether a person agreed in this very turn: see `agreed`.
+    if case.before.is_none() || !case.planned.state.surplus_confirmed {
         notes.add(12, "takes surplus at first sight, and nobody confirmed it", new);
         return;
     }
@@ -47,21 +50,40 @@ pub(super) fn before(scene: &Scene, notes: &mut Notes) {
     new.retain(|key| !earlier.contains_key(key));
     let recent = earlier.values().filter(|at| **at > since).count();
     let count = i64::try_from(recent + new.len()).unwrap_or(i64::MAX);
-    if count > limit(start) {
+    if count > limit(start) + agreed_to(scene) {
         let say = format!("takes {count} as surplus within an hour, of a size of {start}");
         notes.add(12, say, new);
     }
 }
 
-/// The policy allows it, a verb was honoured by this plan while there was something to confirm, or a person's word is
-/// less than an hour old.
-pub(super) fn confirmed(scene: &Scene) -> bool {
-    let case = scene.case;
-    let waited = |b: &PoolState| !b.surplus_confirmed || b.desired.waiting.is_some();
-    let verb = heard(scene) && case.before.is_none_or(waited);
+/// So many more as a person agreed to within the hour; whether one did, see `words`.
+pub(super) fn agreed_to(scene: &Scene) -> i64 {
     let since = scene.at.minus(BRAKE_LOOKS_BACK);
-    let word = case.planned.state.desired.confirmed.is_some_and(|at| at >= since);
-    verb || word || case.policy.unconfirmed == Unconfirmed::Allow
+    let desired = &scene.case.planned.state.desired;
+    let fresh = desired.confirmed.is_some_and(|at| at >= since);
+    if fresh { i64::from(desired.agreed) } else { 0 }
+}
+
+/// A person's word is written down only when one spoke, and for no more machines than it was about: those above the size
+/// that is fallen to, those that were surplus at first sight, or the surge of a rollout that was aborted.
+fn words(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    let word = |state: &PoolState| (state.desired.confirmed, state.desired.agreed);
+    let new = word(&case.planned.state);
+    if new.0.is_none() || case.before.map(word) == Some(new) {
+        return;
+    }
+    let was = case.before.map_or(0, |before| i64::from(before.desired.count));
+    let listed = i64::try_from(case.machines.len()).unwrap_or(i64::MAX);
+    let fall = approved(scene, WaitKind::ScaleDown).and_then(|wait| wait.number);
+    let fall = fall.map(|to| was.max(listed) - i64::from(to));
+    let first = approved(scene, WaitKind::FirstSurplus).and_then(|wait| wait.number);
+    let surge = part(case.policy.rollout.max_surge, was.max(scene.desired), 99);
+    let abort = heard(scene, &[AskVerb::Abort]).then_some(surge);
+    let most = fall.max(first.map(i64::from)).max(abort);
+    if most.is_none_or(|most| i64::from(new.1) > most) {
+        notes.add(12, "a confirmation is written down that nobody gave", Vec::new());
+    }
 }
 
 /// The highest size that was in force within the hour.
@@ -73,15 +95,9 @@ fn start_of_hour(scene: &Scene, since: Time) -> i64 {
     falls.max().unwrap_or(0).max(before).max(scene.desired)
 }
 
-/// The size itself falls no faster than the brake, unless a verb or the policy said so; and a person's word is written
-/// down only when one spoke.
+/// The size itself falls no faster than the brake, unless a person approved this very fall, or the policy allows it.
 fn fall(scene: &Scene, notes: &mut Notes) {
     let case = scene.case;
-    let word = |state: &PoolState| state.desired.confirmed;
-    let new_word = word(&case.planned.state).filter(|at| case.before.and_then(word) != Some(*at));
-    if new_word.is_some() && !heard(scene) {
-        notes.add(12, "a confirmation is written down that nobody gave", Vec::new());
-    }
     let Some(before) = case.before else { return };
     let was = i64::from(before.desired.count);
     let is = i64::from(case.planned.state.desired.count);
@@ -89,7 +105,9 @@ fn fall(scene: &Scene, notes: &mut Notes) {
         return;
     }
     // Who owns it has lowered the capacity already: how far our own writes explain it, only the planner's ledger says.
-    if case.policy.owner == Owner::ScaleSet || heard(scene) || confirmed(scene) {
+    let allowed = case.policy.unconfirmed == Unconfirmed::Allow;
+    let yes = approved(scene, WaitKind::ScaleDown).and_then(|wait| wait.number);
+    if case.policy.owner == Owner::ScaleSet || allowed || yes.map(i64::from) == Some(is) {
         return;
     }
     let start = start_of_hour(scene, scene.at.minus(BRAKE_LOOKS_BACK));
@@ -108,7 +126,7 @@ fn agreed(scene: &Scene, notes: &mut Notes) {
     let there = |look: &&Look| look.exists() || look.standing == Standing::Failed;
     let there = scene.looks.iter().filter(there).count();
     let above = i64::try_from(there).unwrap_or(i64::MAX) > scene.desired;
-    if new && above && !heard(scene) {
+    if new && above && approved(scene, WaitKind::FirstSurplus).is_none() {
         notes.add(12, "agrees to surplus that nobody confirmed", Vec::new());
     }
 }
@@ -117,6 +135,7 @@ fn agreed(scene: &Scene, notes: &mut Notes) {
 /// likely something else that is ill.
 pub(super) fn repair(scene: &Scene, notes: &mut Notes) {
     let case = scene.case;
+    closed_with_cause(scene, notes);
     let repaired = scene.losses().filter(|(aim, _, look)| {
         aim.target.because == Because::Failed && look.standing == Standing::Failed
     });
@@ -124,7 +143,7 @@ pub(super) fn repair(scene: &Scene, notes: &mut Notes) {
     if repaired.is_empty() {
         return;
     }
-    if too_many_failed(scene) {
+    if too_many_failed(scene) && !makes_room(scene, repaired.len()) {
         notes.add(12, "repairs though too many failed at once", repaired);
         return;
     }
@@ -149,26 +168,62 @@ pub(super) fn repair(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Of those still there, each from when it first failed. A person's word begins the count anew.
+/// Those that had served and are failed now, and those that were taken as failed within the window, each by its latest
+/// failure. What failed before the breaker was closed is answered.
 fn too_many_failed(scene: &Scene) -> bool {
     let (case, repair) = (scene.case, &scene.case.policy.repair);
-    let known = case.before.and_then(|before| before.breaker_released);
-    let said = case.planned.state.breaker_released.filter(|_| heard(scene));
-    let released = said.max(known);
-    let served = scene
-        .pairs()
-        .filter(|(machine, look)| machine.ever_available && look.standing == Standing::Failed);
-    let failed: Vec<Time> = served
-        .map(|(machine, _)| {
-            let at = machine.since.plus(repair.after);
-            let mut known = case.before.iter().flat_map(|before| &before.casualties);
-            known.find(|(key, _)| *key == machine.key()).map_or(at, |(_, first)| at.min(*first))
-        })
-        .filter(|at| scene.at.since(*at) < repair.window && Some(*at) > released)
-        .collect();
-    let allowed = (scene.desired * i64::from(repair.breaker_percent) / 100).max(1);
-    let lately = failed.iter().any(|at| scene.at.since(*at) < repair.after);
-    i64::try_from(failed.len()).unwrap_or(i64::MAX) > allowed && lately
+    let answered = case.planned.state.breaker_released;
+    let counts = |at: Time| answered.is_none_or(|answered| at > answered);
+    let known = case.before.map_or(&[][..], |before| &before.casualties);
+    let mut failed = 0_i64;
+    let mut there: BTreeSet<Key> = BTreeSet::new();
+    for (machine, look) in scene.pairs() {
+        let key = machine.key();
+        if machine.ever_available && look.standing == Standing::Failed {
+            let ill = counted_from(machine, scene.at).plus(repair.after);
+            let latest = known.iter().find(|(name, _)| *name == key).map(|(_, at)| *at);
+            failed += i64::from(counts(latest.map_or(ill, |at| at.max(ill))));
+        }
+        // Who leaves for another reason is not taken for its failure.
+        let elsewise = look.standing == Standing::Leaving && !look.found.has(REPAIRED);
+        if look.exists() || look.standing == Standing::Failed || elsewise {
+            there.insert(key);
+        }
+    }
+    let lately = |at: Time| scene.at.since(at) < repair.window;
+    let gone = known.iter().filter(|(key, at)| !there.contains(key) && lately(*at) && counts(*at));
+    failed += i64::try_from(gone.count()).unwrap_or(i64::MAX);
+    failed > (scene.desired * i64::from(repair.breaker_percent) / 100).max(1)
+}
+
+/// The pool is full of failed machines for so long that one may go, so that a new one may tell what is ill.
+fn makes_room(scene: &Scene, repaired: usize) -> bool {
+    let (case, tally) = (scene.case, &scene.tally);
+    let since = case.before.and_then(|before| before.breaker_opened);
+    let long = since.is_some_and(|at| scene.at.since(at) >= case.policy.repair.window);
+    let full = tally.live + scene.pending >= scene.ceiling();
+    let still = tally.leaving + tally.young + scene.pending == 0;
+    long && full && still && repaired == 1
+}
+
+/// The breaker is closed by a verb, or by a machine that was made since it opened and serves.
+fn closed_with_cause(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    let released = |state: &PoolState| state.breaker_released;
+    let was = case.before.and_then(released);
+    let is = released(&case.planned.state);
+    let opened = case.before.and_then(|before| before.breaker_opened);
+    let mut pairs = scene.pairs();
+    let serves = pairs.any(|(machine, look)| {
+        look.standing == Standing::Ready && opened.is_some_and(|at| machine.first_seen > at)
+    });
+    if is > was && !heard(scene, &[AskVerb::Release]) && !serves {
+        notes.add(
+            12,
+            "closes the repair breaker though nothing says that the cloud is well",
+            vec![],
+        );
+    }
 }
 
 /// Machines that the journal shows taken as surplus, and since when: the first entry that took each counts.

@@ -2,14 +2,19 @@
 //! cause. The memory that the plan answers is held against the one it was given.
 
 use super::Notes;
-use super::facts::Scene;
-use super::gate::{heard, reached_at};
-use super::names::TRIED;
-use crate::model::machine::Protection;
-use crate::model::plan::Verdict;
-use crate::model::policy::Method;
+use super::facts::{Hit, Look, Scene, Standing};
+use super::gate::reached_at;
+use super::names::{EXCEPTED, TRIED};
+use super::verbs::{approved, heard};
+use crate::model::action::Verb;
+use crate::model::ids::Key;
+use crate::model::inventory::ModelFields;
+use crate::model::machine::{Lifecycle, Machine, Protection};
+use crate::model::plan::{AskVerb, Gate, Verdict, WaitKind};
+use crate::model::policy::{Adopt, Image, Method};
+use crate::model::revision::differs;
 use crate::model::rollout::{Cause, Ended, Ending, PoolState, Rollout, Stage};
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 /// A revision that was completed within this time is not rolled out again by itself.
 // An hour: what undoes a rollout and starts it again is a loop between two programs, and a person has to end it.
@@ -19,48 +24,200 @@ const HOT_LOOP: Span = Span::hours(1);
 /// person paused it does not.
 pub(super) fn reopened(scene: &Scene, rollout: &Rollout) -> bool {
     let was = scene.case.before.and_then(|before| before.rollout.as_ref());
-    let stopped = was.is_some_and(|was| match was.stage {
-        Stage::Paused { .. } => true,
-        Stage::Failing { .. } => was.to == rollout.to,
-        Stage::Going | Stage::Baking { .. } => false,
-    });
     let goes = matches!(rollout.stage, Stage::Going | Stage::Baking { .. });
-    stopped && goes && !heard(scene)
+    let failed =
+        was.is_some_and(|was| matches!(was.stage, Stage::Failing { .. }) && was.to == rollout.to);
+    let retried = || heard(scene, &[AskVerb::Retry, AskVerb::Rollback]);
+    goes && ((failed && !retried()) || unpaused(scene))
+}
+
+/// A person's pause is lifted by nobody.
+fn unpaused(scene: &Scene) -> bool {
+    let paused = |state: &PoolState| {
+        let stage = state.rollout.as_ref().map(|rollout| &rollout.stage);
+        state.pause.is_some() || matches!(stage, Some(Stage::Paused { .. }))
+    };
+    let lifts = [AskVerb::Resume, AskVerb::Abort, AskVerb::Rollback];
+    let lifted = scene.case.before.is_some_and(paused) && !paused(&scene.case.planned.state);
+    lifted && !heard(scene, &lifts)
 }
 
 pub(super) fn moves(scene: &Scene, notes: &mut Notes) {
-    if heard(scene) {
-        return;
-    }
+    left_elsewhere(scene, notes);
+    proven(scene, notes);
+    in_vain(scene, notes);
+    excepted(scene, notes);
     let was = scene.case.before.and_then(|before| before.rollout.as_ref());
     let is = scene.rollout();
     let last = scene.case.planned.state.last.as_ref();
     let stopped = |was: &&Rollout| match was.stage {
-        Stage::Paused { .. } => true,
+        Stage::Paused { .. } => !heard(scene, &[AskVerb::Resume]),
         // Somebody put back what it left: that is another target, and may be reached at once.
-        Stage::Failing { .. } => last.is_none_or(|last| last.to == was.to),
+        Stage::Failing { .. } => {
+            last.is_none_or(|last| last.to == was.to) && !heard(scene, &[AskVerb::Retry])
+        }
         Stage::Going | Stage::Baking { .. } => false,
     };
     let closed = |was: &Rollout| is.is_none_or(|is| is.opened != was.opened);
-    if was.filter(stopped).is_some_and(closed) {
+    let ends = heard(scene, &[AskVerb::Abort, AskVerb::Rollback]);
+    if was.filter(stopped).is_some_and(closed) && !ends {
         notes.add(11, "a stopped rollout is closed though nobody asked", Vec::new());
+    } else if unpaused(scene) {
+        notes.add(11, "a pause is lifted though nobody asked", Vec::new());
     }
     ended(scene, notes);
+    approvals(scene, notes);
     let Some(rollout) = is else { return };
     if reopened(scene, rollout) {
         notes.add(11, "a stopped rollout goes on though nobody asked", Vec::new());
     }
     opened(scene, rollout, notes);
+    refreshed(scene, rollout, was, notes);
     // Of another target nothing is known yet.
     let was = was.filter(|was| was.to == rollout.to && was.opened == rollout.opened);
     waits(scene, rollout, was, notes);
     checkpoints(scene, rollout, was, notes);
 }
 
+/// Whoever asked for it: what is born after a rollout that ended well is born where it went to.
+fn left_elsewhere(scene: &Scene, notes: &mut Notes) {
+    let known = scene.case.before.and_then(|before| before.last.as_ref());
+    let last = scene.case.planned.state.last.as_ref().filter(|last| Some(*last) != known);
+    let here = &scene.case.set.revision;
+    if let Some(last) = last.filter(|last| last.how != Ending::Aborted && last.to != *here) {
+        let say = format!("a rollout to {} ends, and the model in the set is {here}", last.to);
+        notes.add(11, say, Vec::new());
+    }
+}
+
+/// What is newly remembered as good has served here, and its fields are the ones that were read with it.
+fn proven(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    let Some(before) = case.before else { return };
+    for good in &case.planned.state.good_revisions {
+        let known = before.good_revision(&good.revision);
+        let shown = case.set.revision == good.revision && case.set.model == good.fields;
+        let served = scene.pairs().any(|(machine, look)| {
+            let serves = machine.ever_available || look.standing == Standing::Ready;
+            serves && machine.revision.as_ref() == Some(&good.revision)
+        });
+        if known.is_none() && !served {
+            let say = format!("{} is remembered as good, and nothing served on it", good.revision);
+            notes.add(11, say, Vec::new());
+        }
+        let same = known.is_some_and(|known| known.fields == good.fields);
+        if good.fields.is_some() && !same && !shown {
+            let say = format!("fields are remembered for {} that no read showed", good.revision);
+            notes.add(11, say, Vec::new());
+        }
+    }
+}
+
+/// An update in place that ended and left its machine as it was is not made again; only a person, or another target,
+/// makes it forgotten.
+fn in_vain(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    if case.policy.rollout.method != Method::Reimage {
+        return;
+    }
+    let state = &case.planned.state;
+    let wanted = state.wanted.as_ref().unwrap_or(&case.set.revision);
+    let known = case.before.map_or(&[][..], |before| &before.in_vain);
+    let held = |key: &Key| known.iter().any(|(known, to)| known == key && to == wanted);
+    let again = scene.keys(|aim, _| aim.verb == Verb::Reimage && held(&aim.target.key()));
+    if !heard(scene, &[AskVerb::Retry]) {
+        notes.about(11, "updates in place again what an update did not change", again);
+    }
+    let told = |key: &Key| state.in_vain.iter().any(|(known, to)| known == key && to == wanted);
+    let serves = |machine: &Machine, look: &Look| {
+        let back = machine.lifecycle == Lifecycle::InService && look.standing == Standing::Ready;
+        back && machine.revision.as_ref().is_some_and(|has| differs(has, wanted))
+    };
+    let tried = |machine: &Machine| {
+        let key = machine.key();
+        let rollout = scene.rollout().filter(|rollout| rollout.to == *wanted);
+        rollout.is_some_and(|rollout| rollout.tried.contains(&key)) || held(&key)
+    };
+    let forgotten = scene.pairs().filter(|(machine, look)| {
+        // Updated by this very plan it has not come back yet.
+        look.hit == Hit::None && serves(machine, look) && tried(machine) && !told(&machine.key())
+    });
+    let forgotten: Vec<Key> = forgotten.map(|(machine, _)| machine.key()).collect();
+    // A look that nothing may rest on teaches nothing either: the memory comes back as it was.
+    let learns = case.before.is_none_or(|before| *before != *state);
+    if learns && !heard(scene, &[AskVerb::Retry]) {
+        notes.about(11, "forgets what an update in place did not change", forgotten);
+    }
+}
+
+/// Whether the file names another image or size than it did.
+fn names_other(scene: &Scene, was: &ModelFields) -> bool {
+    let owned = &scene.case.policy.model;
+    let image = match &owned.image {
+        Some(Image::Exact(image)) => Some(image),
+        Some(Image::Follow(_)) => scene.case.facts.follow.as_ref().map(|follow| &follow.image),
+        None => owned.fields.image.as_ref(),
+    };
+    let size = owned.fields.vm_size.as_ref();
+    image.is_some_and(|image| was.image.as_ref() != Some(image))
+        || size.is_some_and(|size| was.vm_size.as_ref() != Some(size))
+}
+
+/// A rollout goes without a machine only after its removal was refused before this plan, and without a few at most.
+fn excepted(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    let known = |key: &Key| {
+        let mut before = case.before.iter().flat_map(|before| &before.exceptions);
+        before.any(|known| known.key == *key && !known.cleared)
+    };
+    let new = case.planned.state.exceptions.iter().filter(|left| !left.cleared);
+    let new: Vec<&Key> = new.map(|left| &left.key).filter(|key| !known(key)).collect();
+    let was_blocked = |key: &&&Key| {
+        let mut blocked = case.before.iter().flat_map(|before| &before.blocked);
+        blocked.any(|blocked| blocked.key == ***key && blocked.times >= 1)
+    };
+    let blocked = new.iter().filter(was_blocked).count();
+    if blocked < new.len() || new.len() > case.policy.drain.max_blocked as usize {
+        let keys = new.into_iter().cloned().collect();
+        notes.add(11, "goes without machines that could be moved", keys);
+    }
+}
+
+/// What waits for a person is shown before it is approved: it does not begin in the past.
+fn approvals(scene: &Scene, notes: &mut Notes) {
+    let known = scene.case.before.map_or(&[][..], |before| &before.waiting);
+    let now = scene.case.planned.report.at;
+    let new = scene.case.planned.state.waiting.iter().filter(|wait| !known.contains(wait));
+    if new.into_iter().any(|wait| wait.since < now) {
+        let say = "what begins to wait for an approval is put down as waiting since earlier";
+        notes.add(11, say, Vec::new());
+    }
+}
+
+/// What an open rollout made, or found on target, is not made old under its hands: it would pass its checkpoints with
+/// machines that are replaced again.
+fn refreshed(scene: &Scene, rollout: &Rollout, was: Option<&Rollout>, notes: &mut Notes) {
+    let limit = scene.case.planned.state.refresh_before;
+    // Disks are as old as the cloud's clock says.
+    let ahead = scene.case.facts.clock_ahead.unwrap_or_default();
+    let same = was.is_some_and(|was| was.opened == rollout.opened);
+    let before = scene.case.before.and_then(|before| before.refresh_before);
+    let later = if same { limit > before } else { limit > Some(rollout.opened.shown_by(ahead)) };
+    if later {
+        let say =
+            "machines that an open rollout made, or found on target, are to be replaced again";
+        notes.add(11, say, Vec::new());
+    }
+}
+
 /// What ended a moment ago, or was aborted, is not begun again by itself.
 fn opened(scene: &Scene, rollout: &Rollout, notes: &mut Notes) {
-    let Some(before) = scene.case.before.filter(|before| before.rollout.is_none()) else { return };
     if !matches!(rollout.cause, Cause::Revision | Cause::Rollback) {
+        return;
+    }
+    adopted(scene, notes);
+    let Some(before) = scene.case.before.filter(|before| before.rollout.is_none()) else { return };
+    if heard(scene, &[AskVerb::Retry, AskVerb::Rollback]) {
         return;
     }
     let again = |last: &Ended| {
@@ -73,8 +230,28 @@ fn opened(scene: &Scene, rollout: &Rollout, notes: &mut Notes) {
         notes.add(11, "rolls out again what was completed within the hour", Vec::new());
     }
     let unchanged = before.model.seen.as_ref() == Some(&scene.case.set.revision);
-    if before.mixed && unchanged && before.wanted.as_ref() == Some(&rollout.to) {
+    // The file names what the model is: that is a person's word as well.
+    let names = before.model.wanted_fields.as_ref().is_some_and(|was| names_other(scene, was));
+    if before.mixed && unchanged && !names && before.wanted.as_ref() == Some(&rollout.to) {
         notes.add(11, "moves what an abort left as it is", Vec::new());
+    }
+}
+
+/// A pool that is first seen on several revisions is moved by a person's word alone.
+fn adopted(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    let mixed = || {
+        let mut all: Vec<_> = case.machines.iter().filter_map(|m| m.revision.as_ref()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.iter().any(|one| all.iter().any(|other| differs(one, other)))
+    };
+    let unchanged = |before: &PoolState| before.model.seen.as_ref() == Some(&case.set.revision);
+    let held = case.before.is_none_or(|before| before.adoption_held && unchanged(before));
+    let word = heard(scene, &[AskVerb::Refresh, AskVerb::Rollback])
+        || approved(scene, WaitKind::Adoption).is_some();
+    if held && case.policy.adopt == Adopt::Hold && !word && mixed() {
+        notes.add(11, "rolls a pool that was found on several revisions", Vec::new());
     }
 }
 
@@ -93,9 +270,17 @@ fn waits(scene: &Scene, rollout: &Rollout, was: Option<&Rollout>, notes: &mut No
             notes.add(11, say, Vec::new());
         }
     }
-    if rollout.approved && !was.is_some_and(|was| was.approved) {
+    let yes = || approves(scene, rollout.passed, rollout);
+    if rollout.approved && !was.is_some_and(|was| was.approved) && !yes() {
         notes.add(11, "a checkpoint is approved by nobody", Vec::new());
     }
+}
+
+/// A person approved this very checkpoint.
+fn approves(scene: &Scene, passed: u32, rollout: &Rollout) -> bool {
+    let ahead = scene.case.policy.rollout.checkpoints.get(passed as usize);
+    let number = approved(scene, WaitKind::Checkpoint).map(|wait| wait.number.map(i64::from));
+    number.is_some() && number == ahead.map(|ahead| Some(reached_at(ahead, rollout)))
 }
 
 fn checkpoints(scene: &Scene, rollout: &Rollout, was: Option<&Rollout>, notes: &mut Notes) {
@@ -113,17 +298,28 @@ fn checkpoints(scene: &Scene, rollout: &Rollout, was: Option<&Rollout>, notes: &
         let soaking = was.and_then(|was| was.soaking).filter(|_| first);
         let soaked = checkpoint.soak.is_zero()
             || soaking.is_some_and(|since| scene.at.since(since) >= checkpoint.soak);
-        let approved = !checkpoint.approval || (first && was.is_some_and(|was| was.approved));
+        let said = || was.is_some_and(|was| was.approved) || approves(scene, passed, rollout);
+        let approved = !checkpoint.approval || (first && said());
         let reached = failing || scene.tally.fit >= reached_at(checkpoint, rollout);
-        let gates = &scene.case.facts.gates;
+        let asked = soaking.unwrap_or(scene.at).plus(checkpoint.soak);
         let passes = |name: &str| {
-            gates.iter().any(|gate| *gate.name == *name && gate.verdict == Verdict::Pass)
+            let mut gates = scene.case.facts.gates.iter();
+            gates.any(|gate| *gate.name == *name && passes(scene, gate, asked))
         };
+        let skipped = first && soaking.is_some() && heard(scene, &[AskVerb::Promote]);
+        if skipped {
+            continue;
+        }
         if !(reached && soaked && approved && checkpoint.gates.iter().all(|name| passes(name))) {
             let say = format!("checkpoint {} is passed without its conditions", index + 1);
             notes.add(11, say, Vec::new());
         }
     }
+}
+
+/// A gate says yes to what was asked of it, and not to something earlier.
+fn passes(scene: &Scene, gate: &Gate, asked: Time) -> bool {
+    gate.verdict == Verdict::Pass && gate.at.min(scene.case.planned.report.at) >= asked
 }
 
 /// A rollout ends well once all is done and was watched for as long as people want; any other end is a person's word.
@@ -132,12 +328,16 @@ fn ended(scene: &Scene, notes: &mut Notes) {
     let known = case.before.and_then(|before| before.last.as_ref());
     let Some(last) = state.last.as_ref().filter(|last| Some(*last) != known) else { return };
     if last.how == Ending::Aborted {
-        notes.add(11, "a rollout is aborted though nobody asked", Vec::new());
+        if !heard(scene, &[AskVerb::Abort]) {
+            notes.add(11, "a rollout is aborted though nobody asked", Vec::new());
+        }
         return;
     }
     let was = case.before.and_then(|before| before.rollout.as_ref());
     let was = was.filter(|was| was.to == last.to);
-    if !is_baked(scene, was) {
+    // A way back on which no machine was to be replaced has nothing to be watched for.
+    let unmoved = last.how == Ending::RolledBack && last.covered == 0;
+    if !unmoved && !is_baked(scene, was) && !heard(scene, &[AskVerb::Promote]) {
         notes.add(11, "a rollout ends before it was watched to the end", Vec::new());
     }
     if !is_done(scene, case.before) {
@@ -150,14 +350,14 @@ fn is_baked(scene: &Scene, was: Option<&Rollout>) -> bool {
     if policy.bake.is_zero() {
         return true;
     }
-    let watched = was.is_some_and(|was| match was.stage {
-        Stage::Baking { since } => scene.at.since(since) >= policy.bake,
-        _ => false,
+    let since = was.and_then(|was| match was.stage {
+        Stage::Baking { since } => Some(since.plus(policy.bake)),
+        _ => None,
     });
+    let Some(over) = since.filter(|over| *over <= scene.at) else { return false };
     let gates = &scene.case.facts.gates;
     let mut named = policy.checkpoints.iter().flat_map(|checkpoint| &checkpoint.gates);
-    watched
-        && gates.iter().all(|gate| gate.verdict == Verdict::Pass)
+    gates.iter().all(|gate| passes(scene, gate, over))
         && named.all(|name| gates.iter().any(|gate| gate.name == *name))
 }
 
@@ -171,7 +371,10 @@ fn is_done(scene: &Scene, before: Option<&PoolState>) -> bool {
     let left = scene.pairs().any(|(machine, look)| {
         let kept = machine.hold().is_some() || machine.protection != Protection::None;
         let named = machine.delete_request().is_some();
-        let may_stay = only_named || machine.revision.is_none() || look.found.has(TRIED);
+        let may_stay = only_named
+            || machine.revision.is_none()
+            || look.found.has(TRIED)
+            || look.found.has(EXCEPTED);
         let old = !may_stay && limit.is_some_and(|limit| machine.imaged < limit);
         look.exists() && !kept && (named || old)
     });

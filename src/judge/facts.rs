@@ -2,21 +2,18 @@
 //! pool. Counted here from the lists, not taken from the planner's report.
 
 use super::Case;
-use super::fates::{Fate, Fates};
-use super::names::{
-    BLOCKED, DELETING, Found, LEAVING, Names, OFF, OPEN, OURS, REPAIRED, SAID_BLOCKED, TOMB, TRIED,
-    UPDATING,
-};
+use super::marks;
+use super::names::{DELETING, EXCEPTED, Found, OFF, TRIED};
 use super::pending;
+use super::standing::{Dark, standing};
 use crate::model::action::{Because, Target, Verb};
 use crate::model::ids::{Key, Revision};
-use crate::model::journal::{Entry, Refusal};
-use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
+use crate::model::machine::{Condition, Evidence, Machine, Protection};
 use crate::model::policy::{Adopt, Method, Owner, Policy};
 use crate::model::quantity::Quantity;
 use crate::model::revision::differs;
 use crate::model::rollout::{Rollout, Stage};
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 /// Where a machine stands. First that fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +86,8 @@ pub(super) struct Tally {
     pub(super) gray: i64,
     /// Exist, and are on target beyond doubt.
     pub(super) current: i64,
+    /// Failed, and on target beyond doubt.
+    pub(super) failed_current: i64,
     /// Exist, and nothing says for certain that they are outdated.
     pub(super) on_target: i64,
     /// Serve, and nothing says for certain that they are outdated.
@@ -124,7 +123,7 @@ impl<'a> Scene<'a> {
         let desired = i64::from(case.planned.report.numbers.desired);
         let (surge, unavailable) = budget(case.policy, desired);
         let mut aims = aims(case);
-        let names = names(case, &aims, at);
+        let names = marks::names(case, &aims, at);
         let mut scene = Self {
             case,
             at,
@@ -137,6 +136,7 @@ impl<'a> Scene<'a> {
             pending: pending::count(case),
         };
         let mut age = Age::of(case, at);
+        let dark = Dark::of(case, at);
         for (index, machine) in (0_u32..).zip(case.machines) {
             let found = names.of(machine, |aim| {
                 if let Some(aim) = aims.get_mut(aim as usize) {
@@ -144,7 +144,7 @@ impl<'a> Scene<'a> {
                 }
             });
             let aim = found.aim.and_then(|aim| aims.get(aim as usize));
-            let look = look(machine, found, aim, case.policy, &mut age, at);
+            let look = look(machine, found, aim, case.policy, &mut age, dark, at);
             scene.tally.add(machine, &look, case.policy);
             scene.looks.push(look);
         }
@@ -260,59 +260,6 @@ fn aims<'a>(case: &Case<'a>) -> Vec<Aim<'a>> {
     .collect()
 }
 
-fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a> {
-    let mut names = Names::for_machines(case.machines);
-    let state = &case.planned.state;
-    state.tombs.iter().for_each(|(key, _)| names.key(key, TOMB));
-    if let Some(before) = case.before.filter(|before| before.tombs != state.tombs) {
-        before.tombs.iter().for_each(|(key, _)| names.key(key, TOMB));
-    }
-    state.written_off.iter().for_each(|key| names.key(key, OFF));
-    // What ends in this very plan leaves what it tried.
-    let open = state.rollout.as_ref();
-    let rollout = open.or(case.before.and_then(|before| before.rollout.as_ref()));
-    let tried = rollout.iter().flat_map(|rollout| &rollout.tried);
-    tried.for_each(|key| names.key(key, TRIED));
-    let waiting = state.blocked.iter().filter(|blocked| blocked.until > at);
-    waiting.for_each(|blocked| names.key(&blocked.key, SAID_BLOCKED));
-    let known = case.before.iter().flat_map(|before| &before.blocked);
-    known.filter(|b| b.until > at).for_each(|blocked| names.key(&blocked.key, BLOCKED));
-    for entry in case.journal {
-        let fates = Fates::of(entry);
-        for target in entry.action.targets() {
-            let fate = fates.of_target(target);
-            let (mut marks, overdue) = marks(entry, fate, case, at);
-            if fate == Fate::Open && target.because == Because::Failed {
-                marks |= REPAIRED;
-            }
-            if marks != 0 {
-                names.target(target, marks, overdue);
-            }
-        }
-    }
-    aims.iter().enumerate().for_each(|(index, aim)| names.aim(aim.target, index));
-    names.sort();
-    names
-}
-
-fn marks(entry: &Entry, fate: Fate, case: &Case, at: Time) -> (u16, bool) {
-    let open = fate == Fate::Open;
-    let deleted = matches!(fate, Fate::Done | Fate::Refused(Refusal::Gone));
-    match entry.verb() {
-        Verb::Drain => (OURS | if open { OPEN | LEAVING } else { 0 }, false),
-        Verb::Delete if open => {
-            let since = entry.accepted().unwrap_or(at);
-            let overdue = at.since(since) >= case.policy.deletion.deadline;
-            (OURS | OPEN | LEAVING | if overdue { 0 } else { DELETING }, overdue)
-        }
-        Verb::Delete if deleted => (TOMB, false),
-        Verb::Delete => (OURS, false),
-        Verb::Reimage => (OURS | if open { OPEN | UPDATING } else { 0 }, false),
-        Verb::Restore if open => (OPEN, false),
-        _ => (0, false),
-    }
-}
-
 /// What makes a machine outdated, beside its name.
 struct Age<'a> {
     target: Option<&'a Revision>,
@@ -331,7 +278,7 @@ impl<'a> Age<'a> {
         let state = &case.planned.state;
         // Who passes within a tenth of the age may be covered as well; which are, the memory says.
         let soon = case.policy.rollout.max_age.map(|age| {
-            let tenth = crate::model::time::Span::from_millis(age.millis() / 10);
+            let tenth = Span::from_millis(age.millis() / 10);
             at.minus(age).plus(tenth)
         });
         // At first sight the flag counts beside better evidence only, or if the policy says so.
@@ -382,6 +329,7 @@ fn look<'a>(
     aim: Option<&Aim>,
     policy: &Policy,
     age: &mut Age<'a>,
+    dark: Option<Dark>,
     at: Time,
 ) -> Look {
     let off_target = age.is_off(machine.revision.as_ref());
@@ -389,67 +337,33 @@ fn look<'a>(
     let older = |limit: Option<Time>| limit.is_some_and(|limit| machine.imaged < limit);
     let believed = machine.evidence != Evidence::Advisory
         || age.flag_before.is_some_and(|before| machine.created < before);
-    let held = machine.protection != Protection::None || machine.hold().is_some();
+    // Protection from scale-in is none from an update of what stays.
+    let updated = policy.rollout.method == Method::Reimage;
+    let protected = match machine.protection {
+        Protection::None => false,
+        Protection::ScaleIn => !updated,
+        Protection::All | Protection::Unknown => true,
+    };
+    let held = protected || machine.hold().is_some();
     let unasked = policy.rollout.method == Method::OnDelete && !named;
     let outdated = (off_target && believed) || named || older(age.before);
     Look {
-        standing: standing(machine, found, policy, at),
+        standing: standing(machine, found, policy, dark, at),
         found,
         outdated,
         current: !(off_target || named || older(age.maybe_before)),
         flag_only: off_target && !believed && !named && !older(age.maybe_before),
-        kept: held || machine.revision.is_none() || unasked || found.has(TRIED),
+        kept: held
+            || machine.revision.is_none()
+            || unasked
+            || found.has(TRIED)
+            || found.has(EXCEPTED),
         hit: aim.map_or(Hit::None, |aim| match aim.verb {
             Verb::Drain | Verb::Delete => Hit::Removed(aim.target.because),
             Verb::Reimage => Hit::Updated,
             _ => Hit::Restored,
         }),
     }
-}
-
-fn standing(machine: &Machine, found: Found, policy: &Policy, at: Time) -> Standing {
-    use Lifecycle::{CutOff, Deleting, Drained, Draining, Standby, Updating};
-    let on_its_way = matches!(machine.lifecycle, Draining | Drained | Deleting);
-    let rollout = &policy.rollout;
-    let lasted = at.since(machine.since);
-    let settled = machine.condition == Condition::Ready && lasted >= rollout.min_ready;
-    if found.has(TOMB) && machine.missed == 0 {
-        Standing::Ghost
-    } else if found.has(TOMB) {
-        Standing::Gone
-    } else if on_its_way || found.has(LEAVING) || machine.condition == Condition::Deleting {
-        Standing::Leaving
-    } else if matches!(machine.lifecycle, CutOff | Standby) {
-        Standing::Gray
-    } else if machine.condition == Condition::Unknown || machine.missed > 0 {
-        Standing::Unknown
-    } else if machine.lifecycle == Updating || found.has(UPDATING) {
-        Standing::Updating
-    } else if settled {
-        Standing::Ready
-    } else if failed(machine, policy, at) {
-        Standing::Failed
-    } else if machine.ever_available {
-        Standing::Unready
-    } else {
-        Standing::Young
-    }
-}
-
-/// Ill past its grace, or never up in time.
-fn failed(machine: &Machine, policy: &Policy, at: Time) -> bool {
-    let lasted = at.since(machine.since);
-    let deadline = policy.rollout.readiness_deadline;
-    let ill = match machine.condition {
-        Condition::Failed | Condition::Unready | Condition::Stopped => {
-            lasted >= policy.repair.after
-        }
-        Condition::Provisioning => lasted >= deadline,
-        _ => false,
-    };
-    // What serves at last is given the time to show it.
-    let never = !machine.ever_available && machine.condition != Condition::Ready;
-    ill || (never && at.since(machine.imaged) >= deadline)
 }
 
 impl Tally {
@@ -472,7 +386,10 @@ impl Tally {
             Standing::Unknown => self.unknown += 1,
             Standing::Updating => self.updating += 1,
             Standing::Ready => self.ready += 1,
-            Standing::Failed => self.failed += 1,
+            Standing::Failed => {
+                self.failed += 1;
+                self.failed_current += i64::from(look.current && !look.taken());
+            }
             Standing::Young => self.young += 1,
             Standing::Unready => self.unready += 1,
         }

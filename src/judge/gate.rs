@@ -23,12 +23,6 @@ fn open(scene: &Scene) -> bool {
     going && window.open && !window.denied && !refused
 }
 
-/// Some verb was honoured by this very plan.
-pub(super) fn heard(scene: &Scene) -> bool {
-    let before = scene.case.before.map_or(&[][..], |before| &before.honoured);
-    scene.case.planned.state.honoured.iter().any(|ask| !before.contains(ask))
-}
-
 /// While the gate is closed only failed, named and surplus machines leave, and only holes are filled.
 pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
     if open(scene) {
@@ -107,33 +101,37 @@ pub(super) fn outdated(scene: &Scene, notes: &mut Notes) {
     );
 }
 
-/// Surplus is what stands above D; while a rollout is open and has something left to replace, what stands above its
-/// surge.
+/// Surplus is what stands above D. While a rollout is open and has something left to replace it is what stands above its
+/// surge, and of the machines off target what stands above D and those that replace them already.
 pub(super) fn surplus(scene: &Scene, notes: &mut Notes) {
-    let (mut taken, mut others) = (Vec::new(), 0);
+    let (mut taken, mut on_target, mut others) = (Vec::new(), 0, 0);
     for (machine, look) in scene.pairs() {
         if !(look.exists() || look.standing == Standing::Failed) {
             continue;
         }
         match look.removed() {
-            Some(Because::Surplus) => taken.push(machine.key()),
+            Some(Because::Surplus) => {
+                taken.push(machine.key());
+                on_target += i64::from(!look.outdated);
+            }
             Some(_) => others += 1,
             None => {}
         }
     }
     let tally = &scene.tally;
-    let left = scene.rollout().is_some() && tally.to_replace > 0;
+    let bound = surplus_above(scene);
     let in_place = scene.case.policy.rollout.method == Method::Reimage;
-    let bound = match (left, in_place) {
-        (false, _) => scene.desired,
-        (true, false) => scene.ceiling(),
-        // One buffer machine stands while there is something to update and none may be missing.
-        (true, true) => scene.desired + i64::from(scene.unavailable == 0 && scene.surge > 0),
-    };
-    let over = (tally.exist + scene.pending + tally.failed - others - bound).max(0);
+    let replacing = tally.current + scene.pending + tally.failed_current;
+    let low = if in_place { bound } else { bound.min(scene.desired + replacing) };
+    let over = |bound: i64| (tally.exist + scene.pending + tally.failed - others - bound).max(0);
     let count = i64::try_from(taken.len()).unwrap_or(i64::MAX);
-    if count > over {
-        let say = format!("takes {count} as surplus where {over} stand above {bound}");
+    if count > over(low) {
+        let say = format!("takes {count} as surplus where {} stand above {low}", over(low));
+        notes.add(11, say, taken.clone());
+    } else if on_target > over(bound) {
+        let over = over(bound);
+        let say =
+            format!("takes {on_target} on target as surplus where {over} stand above {bound}");
         notes.add(11, say, taken.clone());
     }
     let case = scene.case;
@@ -141,6 +139,37 @@ pub(super) fn surplus(scene: &Scene, notes: &mut Notes) {
     if case.set.natives.contains(&Native::Overprovision) && case.journal.iter().any(makes) {
         notes.about(11, "takes surplus that the cloud takes away itself", taken);
     }
+}
+
+/// What stands above this is surplus.
+pub(super) fn surplus_above(scene: &Scene) -> i64 {
+    let tally = &scene.tally;
+    let in_place = scene.case.policy.rollout.method == Method::Reimage;
+    let left = scene.rollout().is_some() && tally.to_replace > 0 || in_place && awaited(scene);
+    match (left, in_place) {
+        (false, _) => scene.desired,
+        (true, false) => scene.ceiling(),
+        // One buffer machine stands while there is something to update, or an updated one does not serve yet, and none may
+        // be missing.
+        (true, true) => scene.desired + i64::from(scene.unavailable == 0 && scene.surge > 0),
+    }
+}
+
+/// A machine that the open rollout has updated in place is there, and does not serve yet.
+fn awaited(scene: &Scene) -> bool {
+    let Some(rollout) = scene.rollout() else { return false };
+    let came = |machine: &Machine| machine.revision.as_ref() == Some(&rollout.to);
+    let absent = |look: &Look| {
+        matches!(look.standing, Standing::Young | Standing::Unready | Standing::Unknown)
+    };
+    let updated = |machine: &Machine| {
+        let ours =
+            |entry: &&Entry| entry.verb() == Verb::Reimage && entry.written >= rollout.opened;
+        let mut targets =
+            scene.case.journal.iter().filter(ours).flat_map(|entry| entry.action.targets());
+        machine.updated.is_some_and(|at| at >= rollout.opened) || targets.any(|t| t.is(machine))
+    };
+    scene.pairs().any(|(machine, look)| absent(look) && came(machine) && updated(machine))
 }
 
 /// No more are new, or on their way to be, than the checkpoint ahead allows; holes and wishes are filled whatever it

@@ -10,7 +10,7 @@
 //!
 //! | Law | Judged | Forgiven |
 //! | --- | --- | --- |
-//! | 1 floor, promise, last | before: what the plan takes from those that serve; after: the same against the true world | deaths, evictions, a rising size, a loss that a person accepted; the last one where surge is refused |
+//! | 1 floor, promise, last, replaceable | before: what the plan takes from those that serve, and from those that exist while no raise may be sent; after: the same against the true world | deaths, evictions, a rising size, a loss that a person accepted; the last one where the cloud has no room for another |
 //! | 2 ceiling | before: the one raise, what it starts from, and the size it goes by; after: what truly lives when we raise | other writers, a falling size: judged only when *we* raise; the one audited write that lowers to what lives |
 //! | 3 by name | before: identity, hold, protection, drained and not back in service since; after: each call hits only what its entry names, and its entry has not ended | a dead machine, an accepted loss and a deletion of ours that hangs need no drain; a drain older than the journal reaches back |
 //! | 4 once | before: no second delete of a machine; after: the same over all calls, and no raise bears more than it asked | one repeat of a delete that passed its deadline; machines that others made |
@@ -20,8 +20,8 @@
 //! | 8 quiet | after: a hundred turns with nothing changed | an age, a calendar edge or a size that changed |
 //! | 9 fenced | after: epochs never go back, every call under a lease | |
 //! | 10 put back | before: nothing is put back that we did not put; after: within two turns, or a hold names it | anything while its owner lives |
-//! | 11 closed gate | before: what a closed gate lets pass, that reasons are true, checkpoints; and each move of the rollout: reopened, closed, begun again, passed, ended | machines already on their way out when the gate closed; whatever a verb asked for |
-//! | 12 brake | before: with the journal of an hour; repair in turn, and none while too many that served fail; after: over the whole history | a fall that a person confirmed, or a policy that allows it |
+//! | 11 closed gate | before: what a closed gate lets pass, that reasons are true, checkpoints; and each move of the rollout: reopened, closed, begun again, passed, ended | machines already on their way out when the gate closed; the move that a verb names |
+//! | 12 brake | before: with the journal of an hour; repair in turn, and none while too many that served fail; after: over the whole history | the very fall or surplus that a person approved, once it was shown, or a policy that allows it |
 //!
 //! Where the planner's own memory is believed, because nothing else says it: the stage of the rollout, its checkpoints,
 //! the revision wanted and the confirmed size. Each *move* of these is checked against the memory the plan was given
@@ -34,11 +34,15 @@ mod facts;
 mod fates;
 mod gate;
 pub mod history;
+mod marks;
 mod names;
 mod pending;
 mod removal;
 mod size;
+mod standing;
+mod supply;
 mod truth;
+mod verbs;
 
 #[cfg(test)]
 mod tests;
@@ -47,13 +51,16 @@ use crate::model::ids::Key;
 use crate::model::inventory::SetSeen;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
-use crate::model::plan::{Facts, Planned};
+use crate::model::plan::{Ask, Facts, Planned};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 
 use facts::Scene;
 pub use truth::{Birth, Real, Sent, Truth, after};
+
+/// So many laws are numbered, from 1.
+pub const LAWS: u8 = 12;
 
 /// A plan about to be carried out, and all it may be judged by.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +79,8 @@ pub struct Case<'a> {
     /// The memory the plan was given; what it answered is in `planned`.
     pub before: Option<&'a PoolState>,
     pub facts: &'a Facts,
+    /// What people asked of this turn.
+    pub asks: &'a [Ask],
 }
 
 /// A broken law.

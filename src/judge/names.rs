@@ -37,6 +37,12 @@ pub(super) const TRIED: u16 = 256;
 pub(super) const SAID_BLOCKED: u16 = 512;
 /// An open drain or delete takes it as failed.
 pub(super) const REPAIRED: u16 = 1024;
+/// Left as it is for this target: its drain was blocked again and again.
+pub(super) const EXCEPTED: u16 = 2048;
+/// The delete that took it out of service was refused, or its answer was lost and a later look shows it.
+pub(super) const GIVEN_BACK: u16 = 4096;
+/// A delete a short while ago may have taken it: a listing that shows it may be older.
+pub(super) const DOUBTED: u16 = 8192;
 
 impl Found {
     pub(super) const fn has(self, mark: u16) -> bool {

@@ -6,6 +6,7 @@ use super::Case;
 use crate::model::action::{Action, Target, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal};
+use crate::model::machine::Machine;
 use crate::model::time::{Span, Time};
 
 /// A complete read begun this long after a raise ended shows all of its machines that will ever come.
@@ -27,9 +28,12 @@ pub(super) fn count(case: &Case) -> i64 {
     }
     raises.sort_by_key(|raise| raise.written);
     let oldest = raises.first().map_or(case.now, |raise| raise.written);
-    let born = case.machines.iter().map(|machine| machine.first_seen);
-    let mut born: Vec<Time> =
-        born.chain(gone_again(case, oldest)).filter(|seen| *seen > oldest).collect();
+    // One that is gone and is listed once more was born long ago.
+    let born = case.machines.iter();
+    let born = born.filter(|machine| machine.first_seen > oldest && !haunts(case, machine));
+    let born = born.map(|machine| machine.first_seen);
+    let again = gone_again(case, oldest).into_iter().filter(|seen| *seen > oldest);
+    let mut born: Vec<Time> = born.chain(again).collect();
     born.sort_unstable();
     let mut next = 0;
     for seen in born {
@@ -52,11 +56,17 @@ pub(super) fn most(case: &Case) -> i64 {
     case.journal.iter().filter_map(|entry| raise(entry, case)).map(|raise| raise.left).sum()
 }
 
-/// Births of machines that we deleted and that have left the list: they came, or we could not have named them. Those
-/// up to `oldest` may be left out.
+/// It is gone, and may be listed still.
+fn haunts(case: &Case, machine: &Machine) -> bool {
+    case.planned.state.tombs.iter().any(|(key, _)| *key == machine.key())
+}
+
+/// Births of machines that we deleted and that are gone: they came, or we could not have named them. Those up to `oldest`
+/// may be left out.
 fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
-    // Nobody saw it the moment it was made.
-    let seen = |target: &Target| target.created.plus(Span::from_millis(1));
+    // Nobody saw it the moment it was made, which the cloud tells by its own clock.
+    let ahead = case.facts.clock_ahead.unwrap_or_default();
+    let seen = |target: &Target| target.created.told_by(ahead).plus(Span::from_millis(1));
     let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
     let targets = deletes.flat_map(|entry| entry.action.targets());
     // Mostly the old ones are deleted: few keys, or none, are looked for among all machines.
@@ -65,7 +75,7 @@ fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
     if young.is_empty() {
         return Vec::new();
     }
-    for machine in case.machines {
+    for machine in case.machines.iter().filter(|machine| !haunts(case, machine)) {
         young.remove(&machine.key());
     }
     let mut gone: BTreeMap<Key, Time> = BTreeMap::new();
@@ -79,10 +89,11 @@ fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
 }
 
 fn raise(entry: &Entry, case: &Case) -> Option<Raise> {
-    let Action::Raise { from, to, .. } = entry.action else {
+    let Action::Raise { from, to, drift, .. } = entry.action else {
         return None;
     };
-    let left = (i64::from(to) - i64::from(from)).max(0);
+    // The same number once more may bring what lacked when it was sent.
+    let left = if to == from { i64::from(drift) } else { (i64::from(to) - i64::from(from)).max(0) };
     let settled = match &entry.phase {
         Phase::Ended { accepted: None, outcome, .. } if never_happened(outcome) => true,
         Phase::Ended { at, .. } => case.set.complete && case.set.read_at >= at.plus(SETTLES_AFTER),

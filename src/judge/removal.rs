@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use super::Notes;
 use super::facts::{Aim, Hit, Look, Scene, Standing};
 use super::fates::{Fate, Fates};
+use super::gate::surplus_above;
+use super::standing::is_failed;
 use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome, Phase};
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::policy::{Method, Rollback};
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 /// Law 3. What is deleted is the machine that is meant; nobody keeps it; and it was drained if it has a node.
 pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
@@ -19,12 +21,19 @@ pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
         None => scene.case.machines.iter().any(|machine| machine.id == aim.target.id),
     };
     notes.about(3, "names a machine by an id that is another's", scene.keys(wrong));
+    let in_place = scene.case.policy.rollout.method == Method::Reimage;
+    let frozen = |machine: &Machine| {
+        let protected = matches!(machine.protection, Protection::All | Protection::Unknown);
+        machine.hold().is_some() || protected
+    };
     let kept = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         seen.is_some_and(|(machine, _)| match aim.verb {
+            // The first half of an update in place takes nothing away.
+            Verb::Drain if in_place && aim.target.because == Because::Outdated => frozen(machine),
             Verb::Drain | Verb::Delete => {
                 machine.hold().is_some() || machine.protection != Protection::None
             }
-            Verb::Reimage => machine.hold().is_some() || machine.protection == Protection::All,
+            Verb::Reimage => frozen(machine),
             _ => false,
         })
     };
@@ -33,7 +42,9 @@ pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
     let undrained = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         aim.verb == Verb::Delete
             && seen.is_some_and(|(machine, look)| may_serve(scene, machine, look))
-            && !proofs.get(&aim.target.key()).is_some_and(|proof| proof.stands(scene, aim))
+            && !proofs.get(&aim.target.key()).is_some_and(|proof| {
+                proof.stands(scene, aim) || proof.waited_for_the_dead(scene, aim)
+            })
     };
     notes.about(3, "deletes machines that were not drained", scene.keys(undrained));
 }
@@ -41,28 +52,45 @@ pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
 /// What the journal says of the drain of a machine.
 #[derive(Debug, Clone, Copy, Default)]
 struct Proof {
-    /// Some drain names it, however it went.
-    known: bool,
+    /// When the oldest drain began that no return into service came after.
+    begun: Option<Time>,
     drained: Option<Time>,
     /// Taken back into service, or updated and with that back in service: a drain before that proves nothing.
     restored: Option<Time>,
 }
 
 impl Proof {
+    /// Its drain ended well, and it is out of service since. What the record says alone proves nothing.
     fn stands(&self, scene: &Scene, aim: &Aim) -> bool {
-        if self.known || self.restored.is_some() {
-            return self.drained.is_some()
-                && self.restored.is_none_or(|at| Some(at) < self.drained);
-        }
-        // Drained before the time that the journal reaches back to: the record alone says so.
-        scene.machine(aim).is_some_and(|(machine, _)| {
-            let drained = matches!(machine.lifecycle, Lifecycle::Drained | Lifecycle::Deleting);
-            let ended = scene.case.journal.iter().filter(|entry| entry.is_ended());
-            let reaches = ended.map(|entry| entry.written).min();
-            drained && reaches.is_none_or(|since| machine.lifecycle_since < since)
-        })
+        let after =
+            self.drained.is_some() && self.restored.is_none_or(|at| Some(at) < self.drained);
+        let out = scene.machine(aim).is_some_and(|(machine, _)| {
+            let serves = machine.lifecycle == Lifecycle::InService;
+            !serves || Some(machine.lifecycle_since) < self.drained
+        });
+        after && out
+    }
+
+    /// It failed, nothing on it can be asked any more, and its drain was given time.
+    fn waited_for_the_dead(&self, scene: &Scene, aim: &Aim) -> bool {
+        let policy = scene.case.policy;
+        let Some((machine, _)) = scene.machine(aim) else { return false };
+        let long = |since: Time| scene.at.since(since) >= policy.drain.failed_after;
+        let silent = machine.unreachable_since;
+        let silent = silent.is_some_and(|since| scene.at.since(since) >= SILENT_FOR);
+        let dead = matches!(machine.condition, Condition::Failed | Condition::Stopped) || silent;
+        let ill = is_failed(machine, policy, scene.at);
+        // A drain that was given up may have left the journal; the memory that the plan was given has it.
+        let given_up = scene.case.before.is_some_and(|before| {
+            before.blocked.iter().any(|b| b.key == aim.target.key() && long(b.at))
+        });
+        let drained = self.begun.is_some_and(long) || given_up;
+        aim.target.because == Because::Failed && ill && dead && drained
     }
 }
+
+/// A node that is silent for so long has lost its pods already.
+const SILENT_FOR: Span = Span::minutes(5);
 
 fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
     let asked = scene.aims.iter().filter(|aim| {
@@ -80,7 +108,9 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
         let fates = Fates::of(entry);
         for target in entry.action.targets() {
             let Some(proof) = proofs.get_mut(&target.key()) else { continue };
-            proof.known |= entry.verb() == Verb::Drain;
+            if entry.verb() == Verb::Drain {
+                proof.begun = Some(proof.begun.map_or(entry.written, |at| at.min(entry.written)));
+            }
             match (entry.verb(), fates.of_target(target), entry.outcome()) {
                 (Verb::Drain, Fate::Done, Some((at, _))) => {
                     proof.drained = proof.drained.max(Some(at));
@@ -97,9 +127,7 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
 
 /// There is a node, and something may still run on it that nobody agreed to lose.
 fn may_serve(scene: &Scene, machine: &Machine, look: &Look) -> bool {
-    let failed = look.removed() == Some(Because::Failed)
-        && !matches!(machine.condition, Condition::Ready | Condition::Unknown);
-    let dead = failed || machine.condition == Condition::Stopped;
+    let dead = machine.condition == Condition::Stopped;
     let accepted = look.removed() == Some(Because::NamedNow)
         && machine.delete_request().is_some_and(|request| request.now);
     // Asked once more for what we asked for before, and the cloud does not end.
@@ -133,19 +161,31 @@ pub(super) fn once(scene: &Scene, notes: &mut Notes) {
         }
     }
     notes.about(4, "names machines twice in one plan", twice);
-    let writes = scene.case.planned.actions.iter().any(|action| writes_to_set(action.verb()));
-    let doubts = scene.case.journal.iter().any(|entry| match entry.phase {
-        Phase::Doubtful { at } => writes_to_set(entry.verb()) && !looked_since(scene, at),
-        _ => false,
-    });
-    if writes && doubts {
+    let failed = |action: &Action| {
+        let mut targets = action.targets().iter();
+        action.verb() == Verb::Delete && targets.all(|target| target.because == Because::Failed)
+    };
+    let mut actions = scene.case.planned.actions.iter();
+    let writes = actions.any(|action| writes_to_set(action.verb()) && !failed(action));
+    if writes && scene.case.journal.iter().any(|entry| is_open_question(scene, entry)) {
         notes.add(4, "writes while an answer is in doubt and no look has settled it", Vec::new());
     }
 }
 
-fn looked_since(scene: &Scene, at: Time) -> bool {
-    scene.case.set.complete && scene.case.set.read_at >= at
+/// What a lost request did is not known yet. A raise is told by its number; a number that does not show it may be old.
+fn is_open_question(scene: &Scene, entry: &Entry) -> bool {
+    let Phase::Doubtful { at } = entry.phase else { return false };
+    let set = scene.case.set;
+    let looked = set.complete && set.read_at >= at;
+    let told = match entry.action {
+        Action::Raise { to, .. } => set.capacity >= to || set.read_at >= at.plus(OLD_NUMBER),
+        _ => true,
+    };
+    writes_to_set(entry.verb()) && !(looked && told)
 }
+
+/// A read may show a number as it was so long before.
+const OLD_NUMBER: Span = Span::minutes(2);
 
 pub(super) const fn writes_to_set(verb: Verb) -> bool {
     matches!(verb, Verb::Raise | Verb::Delete | Verb::Reimage | Verb::UpdateModel)
@@ -219,9 +259,8 @@ fn targets_seen(scene: &Scene, notes: &mut Notes) {
 
 /// Law 6. None that serves on target goes while one off target that may be moved stays.
 pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
-    // In place, what is new only stands in for what is updated, and goes first.
     if scene.case.policy.rollout.method == Method::Reimage {
-        return;
+        return stand_ins_first(scene, notes);
     }
     let newest = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
         matches!(aim.verb, Verb::Drain | Verb::Delete)
@@ -239,6 +278,44 @@ pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
         notes.add(6, say, gone.into_iter().chain(older).collect());
     }
     own_replacements(scene, notes);
+}
+
+/// In place, what was made meanwhile only stands in for what is updated: as surplus it goes before those that were
+/// updated.
+fn stand_ins_first(scene: &Scene, notes: &mut Notes) {
+    let case = scene.case;
+    let rollout = case.before.and_then(|before| before.rollout.as_ref()).or(scene.rollout());
+    let Some(opened) = rollout.map(|rollout| rollout.opened) else { return };
+    let updates = case.journal.iter().filter(|entry| entry.verb() == Verb::Reimage);
+    let targets: Vec<_> = updates.flat_map(|entry| entry.action.targets()).collect();
+    let updated = |machine: &Machine| {
+        machine.updated.is_some() || targets.iter().any(|target| target.is(machine))
+    };
+    let goes = |machine: &Machine, look: &Look| {
+        // What failed goes first, whatever became of it.
+        let new = !matches!(look.standing, Standing::Leaving | Standing::Failed);
+        new && look.removed() == Some(Because::Surplus) && look.current && updated(machine)
+    };
+    let stays = |machine: &Machine, look: &Look| {
+        let there = matches!(look.standing, Standing::Young | Standing::Ready | Standing::Unready);
+        let free = machine.hold().is_none() && machine.protection == Protection::None;
+        let busy = look.found.has(super::names::OPEN) || look.found.has(super::names::SAID_BLOCKED);
+        let made = machine.first_seen > opened && !updated(machine);
+        made && there && free && !busy && !look.taken() && machine.delete_request().is_none()
+    };
+    let of = |which: &dyn Fn(&Machine, &Look) -> bool| -> Vec<Key> {
+        let found = scene.pairs().filter(|(machine, look)| which(machine, look));
+        found.map(|(machine, _)| machine.key()).collect()
+    };
+    let (gone, left) = (of(&goes), of(&stays));
+    // Where all that stand in may leave as well, and more besides, those that were updated go too.
+    let there = scene.looks.iter().filter(|look| look.exists() && !look.taken()).count();
+    let above = i64::try_from(there).unwrap_or(i64::MAX) - surplus_above(scene);
+    let enough = above >= i64::try_from(left.len()).unwrap_or(i64::MAX);
+    if !gone.is_empty() && !left.is_empty() && !enough {
+        let say = "takes machines that were updated while what stands in for them stays";
+        notes.add(6, say, gone.into_iter().chain(left).collect());
+    }
 }
 
 /// What we made to replace a machine is no surplus while that machine still serves.

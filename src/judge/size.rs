@@ -1,15 +1,12 @@
 //! Laws 1 and 2: what must go on serving, and how many may live.
 
-use super::Notes;
 use super::facts::{Look, Scene, Standing};
+use super::{Notes, pending, supply};
 use crate::model::action::{Action, Because, Verb};
 use crate::model::ids::Key;
 use crate::model::inventory::Orchestration;
-use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::Machine;
-use crate::model::policy::Owner;
-use crate::model::quantity::MOST_MACHINES;
-use crate::model::rollout::{BackOff, PoolState};
+use crate::model::policy::{Method, Owner};
 
 /// Law 1. Of those that serve, and of those that might again, no more are taken than the floor leaves; and the last one
 /// that serves waits for another while another can be had.
@@ -52,30 +49,28 @@ pub(super) fn floor(scene: &Scene, notes: &mut Notes) {
         );
         notes.add(1, say, keys(false));
     }
-    let can_surge = scene.surge >= 1 && !surge_refused(scene);
+    let can_surge = scene.surge >= 1 && !supply::short(scene);
     if served_left < serving && served_left == 0 && scene.desired >= 1 && can_surge {
         notes.add(1, "takes the last machine that serves though another can be had", keys(true));
     }
+    replaceable(scene, accepted, notes);
 }
 
-/// Some raise was refused and waits for its next try, or the quota or the set has no room for one more. What waits was
-/// known before, or the journal has its refusal.
-fn surge_refused(scene: &Scene) -> bool {
-    let refused = |backoff: &BackOff| {
-        let raises = scene.case.journal.iter().filter(|entry| entry.verb() == Verb::Raise);
-        let mut ends = raises.filter_map(Entry::outcome);
-        ends.any(|(at, how)| at == backoff.at && matches!(how, Outcome::Refused(_)))
-    };
-    let known = |backoff: &BackOff| {
-        scene.case.before.is_some_and(|before| before.backoff.iter().any(|b| b.at == backoff.at))
-    };
-    let waits = |state: &PoolState| {
-        let mut waiting = state.backoff.iter().filter(|backoff| backoff.until > scene.at);
-        waiting.any(|backoff| known(backoff) || refused(backoff))
-    };
-    let spent = scene.case.facts.quota.as_ref().is_some_and(|q| q.cores_left < q.cores_each);
-    let full = scene.desired >= i64::from(MOST_MACHINES);
-    full || spent || waits(&scene.case.planned.state) || scene.case.before.is_some_and(waits)
+/// Law 1, its last clause: while none can be asked for in its place, none goes of those that are wanted.
+fn replaceable(scene: &Scene, accepted: impl Fn(&Machine, &Look) -> bool, notes: &mut Notes) {
+    // In doubt whose machine came of a raise, it is on its way still.
+    let (mut exist, mut lost) = (pending::most(scene.case), Vec::new());
+    for (machine, look) in scene.pairs().filter(|(m, look)| look.exists() && !accepted(m, look)) {
+        exist += 1;
+        if look.taken() {
+            lost.push(machine.key());
+        }
+    }
+    let left = exist - i64::try_from(lost.len()).unwrap_or(exist);
+    if !lost.is_empty() && left < exist.min(scene.desired) && supply::shut(scene) {
+        let say = format!("leaves {left} of {exist}, and no raise may be sent for others");
+        notes.add(1, say, lost);
+    }
 }
 
 /// Law 2, its first number: the size the plan goes by is the one people asked for, or a fall of it is held.
@@ -102,7 +97,7 @@ pub(super) fn desired(scene: &Scene, notes: &mut Notes) {
     notes.add(2, say, Vec::new());
 }
 
-/// Law 2. At most one capacity is written, higher than the one that was read and within the ceiling.
+/// Law 2. At most one capacity is written: as high as the one that was read, or higher, and within the ceiling.
 pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
     let (case, tally) = (scene.case, &scene.tally);
     let (set, ceiling) = (case.set, scene.ceiling());
@@ -122,13 +117,17 @@ pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
         }
         let (from, to) = (i64::from(set.capacity), i64::from(*to));
         let lives = tally.live + scene.pending;
-        if to <= from {
-            lowered(scene, to, *drift, notes);
-        } else if lives + (to - from) > ceiling {
-            let more = to - from;
+        // The same number once more may bring as many as it lacks.
+        let more = if to == from { i64::from(*drift) } else { to - from };
+        if to < from {
+            lowered(scene, to, notes);
+        } else if lives + more > ceiling {
             let say =
                 format!("{lives} live, and {more} more would exceed the ceiling of {ceiling}");
             notes.add(2, say, Vec::new());
+        }
+        if to == from {
+            repeated(scene, i64::from(*drift), notes);
         }
         let uniform = set.orchestration == Orchestration::Uniform;
         if uniform && to >= from && to > ceiling + tally.excused {
@@ -141,21 +140,46 @@ pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// A capacity that is not higher: only the audited write may lower it, and only to what lives. The same number once
-/// more is a repeat for what never came.
-fn lowered(scene: &Scene, to: i64, drift: bool, notes: &mut Notes) {
-    let capacity = i64::from(scene.case.set.capacity);
+/// Listed and raised for, with those on their way out, and how many of them are.
+fn there(scene: &Scene) -> (i64, i64) {
     let going = scene.pairs().filter(|(machine, look)| {
         look.standing == Standing::Ghost
+            || look.found.has(super::names::DELETING)
             || machine.condition == crate::model::machine::Condition::Deleting
     });
     let going = i64::try_from(going.count()).unwrap_or(0);
-    let lives = scene.tally.live + scene.tally.excused + scene.pending;
-    if to == capacity {
-        if lives >= capacity {
-            notes.add(2, "writes the capacity again though nothing lacks", Vec::new());
-        }
-    } else if !drift {
+    (scene.tally.live + scene.tally.excused + scene.pending, going)
+}
+
+/// The same number once more is for what never came: something lacks, and the plan says how many.
+fn repeated(scene: &Scene, drift: i64, notes: &mut Notes) {
+    let capacity = i64::from(scene.case.set.capacity);
+    let (lives, going) = there(scene);
+    if lives - going >= capacity {
+        notes.add(2, "writes the capacity again though nothing lacks", Vec::new());
+    }
+    // Whom the oldest raise bore may have been listed late: at most all that was raised for is still to come.
+    let most = lives - scene.pending + pending::most(scene.case);
+    if drift < capacity - most {
+        let say = format!("says that {drift} lack where {} do", capacity - most);
+        notes.add(2, say, Vec::new());
+    }
+    // Fewer exist than are wanted, or some of them are to be replaced: else nothing is to come.
+    let tally = &scene.tally;
+    // In place, one may stand in for a machine until its update has brought it back.
+    let in_place = scene.case.policy.rollout.method == Method::Reimage;
+    let updated = if in_place { tally.updating + tally.young + tally.unready } else { 0 };
+    if tally.exist + scene.pending >= scene.desired && tally.out + tally.named + updated == 0 {
+        notes.add(2, "writes the capacity again though no machine is wanted", Vec::new());
+    }
+}
+
+/// Only a person's word lowers the capacity, and only to what lives.
+fn lowered(scene: &Scene, to: i64, notes: &mut Notes) {
+    let capacity = i64::from(scene.case.set.capacity);
+    let (lives, going) = there(scene);
+    let asked = scene.case.planned.report.asks.iter().any(|answer| answer.accepted);
+    if !asked {
         let say = format!("lowers the capacity from {capacity} to {to}");
         notes.add(2, say, Vec::new());
     } else if to < lives - going {

@@ -90,6 +90,8 @@ pub fn after(truth: &Truth, past: &mut Past) -> Vec<Note> {
     past.fence.journal(truth.journal, &mut notes);
     past.once.births(truth.births, &mut notes);
     past.progress.turn(truth, &scene, &mut notes);
+    past.rest.turn(truth, &scene, &mut notes);
+    past.loops.turn(truth, &scene, &mut notes);
     past.quiet.turn(truth, &scene, &mut notes);
     past.out.turn(truth, &scene, &mut notes);
     past.brake.turn(truth, &scene, &mut notes);
@@ -135,11 +137,12 @@ fn floor(truth: &Truth, scene: &Scene, notes: &mut Notes) {
 
 /// Law 2 against the true world: judged only when we raised.
 fn ceiling(truth: &Truth, scene: &Scene, notes: &mut Notes) {
+    let case = truth.case;
+    let brings = |action: &Action| matches!(action, Action::Raise { from, to, .. } if to >= from);
     let raised = truth.sent.iter().any(|sent| sent.verb == Verb::Raise && sent.took);
-    if !raised || scene.raised() == 0 {
+    if !raised || !case.planned.actions.iter().any(brings) {
         return;
     }
-    let case = truth.case;
     let off = &case.planned.state.written_off;
     let counts = |real: &&Real| {
         let going = real.deleting && !case.policy.rollout.count_deleting;
@@ -165,7 +168,8 @@ fn named(sent: &Sent, entry: Option<&Entry>, notes: &mut Notes) {
     }
     // What was withdrawn, or had ended, is no entry of it.
     if matches!(entry.outcome(), Some((at, how)) if *how == Outcome::Withdrawn || at < sent.at) {
-        notes.add(3, "a call was made for an entry that had ended", sent.hit.clone());
+        let say = format!("a {} was sent for an entry that had ended", sent.verb.name());
+        notes.add(3, say, sent.hit.clone());
     }
     let names: BTreeSet<Key> =
         entry.action.targets().iter().map(crate::model::action::Target::key).collect();

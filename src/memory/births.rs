@@ -2,7 +2,7 @@
 
 use crate::model::action::{Action, Target};
 use crate::model::inventory::SetSeen;
-use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::journal::{Entry, Outcome, Phase, Refusal};
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::time::{Span, Time};
 
@@ -19,7 +19,7 @@ pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
         .iter()
         .enumerate()
         .filter_map(|(i, entry)| match entry.action {
-            Action::Raise { from, to, .. } => Some((i, entry, to.saturating_sub(from))),
+            Action::Raise { .. } => Some((i, entry, entry.action.births())),
             _ => None,
         })
         .filter(|(_, entry, _)| !brings_nothing(entry))
@@ -44,8 +44,8 @@ pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
 }
 
 /// Ended entries that the plan of this turn is the last to see: a raise when its machines were listed, or when a complete
-/// listing begun long enough after its end lacks them; a delete that was refused for now when it was asked again; a model
-/// that the set had no room for when it may be tried again; every other at once.
+/// listing begun long enough after its end lacks them; a drain that ended well when a request that rests on it was sent, or
+/// its machine serves again; a model that the set had no room for when it may be tried again; every other at once.
 ///
 /// A raise stays beside a later one that still waits, or its own machines would be taken for those of the later one.
 pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> Vec<&'a Entry> {
@@ -56,7 +56,7 @@ pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> V
     let is_finished = |entry: &Entry, waits: bool| {
         let settled = match &entry.action {
             Action::Raise { .. } => !waits && last_waiting.is_none_or(|last| last <= entry.written),
-            Action::Delete { targets, .. } => !waits_to_be_asked(entry, targets, open, machines),
+            Action::Drain { targets, .. } => !is_relied_on(entry, targets, open, machines),
             Action::UpdateModel { .. } => !entry.waits_for_room(set.read_at),
             _ => true,
         };
@@ -66,31 +66,27 @@ pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> V
     finished.map(|(entry, _)| entry).collect()
 }
 
-/// A delete that was refused for now: why it was asked is needed until it is asked again, or its machines are back.
-fn waits_to_be_asked(
-    entry: &Entry,
-    targets: &[Target],
-    open: &[Entry],
-    machines: &[Machine],
-) -> bool {
-    let refused = |target: &&Target| {
-        let how = entry.outcome_for(&target.key());
-        how.is_some_and(|how| how.is_err_and(|refused| refused.refusal != Refusal::Gone))
+/// A drain that ended well proves that its machine may go: until a request that rests on it was sent, or the machine is
+/// in service again.
+fn is_relied_on(drain: &Entry, targets: &[Target], open: &[Entry], machines: &[Machine]) -> bool {
+    let drained = |target: &&Target| drain.outcome_for(&target.key()) == Some(Ok(()));
+    let is_sent = |entry: &Entry| {
+        let withdrawn = matches!(entry.outcome(), Some((_, Outcome::Withdrawn)));
+        entry.written > drain.written && entry.phase != Phase::Intended && !withdrawn
     };
     let later = |target: &Target| {
-        let mut others = open.iter().filter(|other| other.written > entry.written);
+        let mut others = open.iter().filter(|entry| is_sent(entry));
         others.any(|other| other.action.targets().iter().any(|t| t.key() == target.key()))
     };
-    targets.iter().filter(refused).any(|target| {
-        let waits = |m: &Machine| m.lifecycle == Lifecycle::Deleting && target.is(m);
-        machines.iter().any(waits) && !later(target)
+    targets.iter().filter(drained).any(|target| {
+        let out = |m: &Machine| m.lifecycle != Lifecycle::InService && target.is(m);
+        machines.iter().any(out) && !later(target)
     })
 }
 
 /// A raise whose machines may still come.
 fn waits(entry: &Entry, born: u32, set: &SetSeen) -> bool {
-    let Action::Raise { from, to, .. } = entry.action else { return false };
-    if born >= to.saturating_sub(from) {
+    if born >= entry.action.births() {
         return false;
     }
     let looked_later = |ended: Time| set.complete && set.read_at >= ended.plus(BIRTHS_SHOW);
@@ -115,7 +111,7 @@ mod tests {
     use crate::model::action::{Because, Expect, ModelWrite};
     use crate::model::ids::{EntryId, Epoch, InstanceId, Revision, VmId};
     use crate::model::inventory::ModelFields;
-    use crate::model::journal::{Event, Phase, Refused};
+    use crate::model::journal::{Event, Refused};
     use crate::model::machine::Condition;
 
     fn at(seconds: i64) -> Time {
@@ -126,7 +122,7 @@ mod tests {
         let expect =
             Expect { etag: None, capacity: 3, revision: Revision::new("r1"), before: at(written) };
         let reason = "grow".into();
-        let action = Action::Raise { from: 3, to: 3 + more, drift: false, reason, expect };
+        let action = Action::Raise { from: 3, to: 3 + more, drift: 0, reason, expect };
         let (written, phase) = (at(written), Phase::Intended);
         Entry { id: EntryId::new(id), epoch: Epoch(1), written, read_at: written, action, phase }
     }
@@ -182,31 +178,33 @@ mod tests {
     }
 
     #[test]
-    fn a_delete_refused_for_now_is_shown_until_it_is_asked_again_or_taken_back() {
+    fn a_drain_is_shown_until_a_request_that_rests_on_it_was_sent_or_the_machine_serves() {
         let mut machine = born(5, 6);
-        machine.lifecycle = Lifecycle::Deleting;
-        let targets = vec![Target::of(&machine, Because::Surplus)];
-        let before = at(100);
-        let delete = |id: &str, written| Entry {
-            action: Action::Delete {
-                targets: targets.clone(),
-                reason: "".into(),
-                before,
-                force: false,
-            },
-            ..raise(id, written, 1)
-        };
-        let refused =
-            |refusal| ended(delete("a", 10), false, Outcome::Refused(Refused::plain(refusal)), 20);
+        machine.lifecycle = Lifecycle::Drained;
+        let (targets, before) = (vec![Target::of(&machine, Because::Surplus)], at(100));
+        let reason = || "".into();
+        let action = Action::Drain { targets: targets.clone(), reason: reason(), before };
+        let drain = Entry { action, ..raise("a", 10, 1) };
+        let action = Action::Delete { targets, reason: reason(), before, force: false };
+        let delete = Entry { action, ..raise("b", 25, 1) };
+        let well = ended(drain.clone(), true, Outcome::Done, 20);
         let left = |open: &[Entry], machine: &Machine| {
             let machines = [machine.clone()];
-            finished(open, &machines, &set(30, true)).len()
+            let left = finished(open, &machines, &set(30, true));
+            left.iter().any(|entry| entry.id == EntryId::new("a"))
         };
-        assert_eq!(left(&[refused(Refusal::Conflict)], &machine), 0);
-        assert_eq!(left(&[refused(Refusal::Gone)], &machine), 1);
-        assert_eq!(left(&[refused(Refusal::Conflict), delete("b", 25)], &machine), 1);
+        assert!(!left(std::slice::from_ref(&well), &machine));
+        assert!(!left(&[well.clone(), delete.clone()], &machine), "not sent yet");
+        let withdrawn = Phase::Ended { at: at(26), accepted: None, outcome: Outcome::Withdrawn };
+        let never = Entry { phase: withdrawn, ..delete.clone() };
+        assert!(!left(&[well.clone(), never], &machine), "never sent");
+        let mut sent = delete;
+        sent.apply(Event::Asking, at(26)).unwrap();
+        assert!(left(&[well.clone(), sent], &machine));
+        let refused = Outcome::Refused(Refused::plain(Refusal::Conflict));
+        assert!(left(&[ended(drain, true, refused, 20)], &machine));
         machine.lifecycle = Lifecycle::InService;
-        assert_eq!(left(&[refused(Refusal::Conflict)], &machine), 1);
+        assert!(left(&[well], &machine));
     }
 
     #[test]

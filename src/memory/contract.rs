@@ -16,7 +16,7 @@ use crate::model::budget::HoldReason;
 use crate::model::ids::{AskId, EntryId, Epoch, InstanceId, PoolName, Revision, ScaleSetId, VmId};
 use crate::model::journal::{Entry, Event, Operation, Outcome, Phase};
 use crate::model::machine::{Condition, DeleteRequest, Lifecycle, Machine, MachineHold};
-use crate::model::plan::{Ask, AskVerb};
+use crate::model::plan::{Ask, AskArgs, AskVerb};
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
@@ -74,7 +74,7 @@ fn commit(epoch: Epoch, seconds: i64) -> Commit {
 fn raise(id: &str, epoch: Epoch) -> Entry {
     let revision = Revision::new("r1");
     let expect = Expect { etag: None, capacity: 3, revision, before: at(60) };
-    let action = Action::Raise { from: 3, to: 4, drift: false, reason: "grow".into(), expect };
+    let action = Action::Raise { from: 3, to: 4, drift: 0, reason: "grow".into(), expect };
     entry(id, epoch, action)
 }
 
@@ -300,6 +300,7 @@ async fn asks_wait_until_they_are_honoured<S: Store>(store: &S) -> Result<(), Br
         by: "ann".into(),
         why: "because".into(),
         at: at(1),
+        about: AskArgs::default(),
     };
     let (pause, resume) = (ask("2", AskVerb::Pause), ask("1", AskVerb::Resume));
     for ask in [&pause, &resume, &pause] {
@@ -323,6 +324,7 @@ async fn answered_asks_are_forgotten_in_their_order<S: Store>(store: &S) -> Resu
         by: "ann".into(),
         why: "because".into(),
         at: at(1),
+        about: AskArgs::default(),
     };
     let all: Vec<Ask> = (0..=ANSWERED_KEPT).map(ask).collect();
     for ask in &all {
@@ -428,7 +430,12 @@ async fn a_forgotten_pool_is_as_new<S: Store>(store: &S) -> Result<(), Broken> {
         let hold = MachineHold { by: "ann".into(), why: "debugging".into() };
         store.mark(&name, &old.key(), &Mark::Hold(Some(hold))).await?;
         let (id, by, why) = (AskId::new("1"), "ann".into(), "because".into());
-        store.ask(&name, &Ask { id, verb: AskVerb::Pause, by, why, at: at(1) }).await?;
+        store
+            .ask(
+                &name,
+                &Ask { id, verb: AskVerb::Pause, by, why, at: at(1), about: AskArgs::default() },
+            )
+            .await?;
     }
     same("both are known", &store.pools().await?, &vec![other.clone(), pool()])?;
     let kept = store.load(&other).await?;

@@ -119,11 +119,13 @@ pub struct Expect {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Write a higher capacity. `drift` marks the one audited write that may lower it.
+    /// Write a capacity, or the same number once more for machines that never came. Only the audited write that a
+    /// person asks for has `to < from`.
     Raise {
         from: u32,
         to: u32,
-        drift: bool,
+        /// Machines that the capacity counted and the listing lacked when this was planned.
+        drift: u32,
         reason: Box<str>,
         expect: Expect,
     },
@@ -213,6 +215,15 @@ impl Action {
             | Action::Delete { targets, .. }
             | Action::Restore { targets, .. }
             | Action::Reimage { targets, .. } => targets,
+        }
+    }
+
+    /// How many machines may come of it.
+    pub const fn births(&self) -> u32 {
+        match self {
+            Action::Raise { from, to, drift, .. } if *from == *to => *drift,
+            Action::Raise { from, to, .. } => to.saturating_sub(*from),
+            _ => 0,
         }
     }
 

@@ -40,14 +40,16 @@ reasons! {
     Ceiling = "ceiling";
     /// Machines are on their way out.
     Leaving = "leaving";
-    /// A request goes on alone: beside another, the cloud lately refused one or ended it.
-    DeleteAlone = "deleteAlone";
     /// The capacity does not count what the listing shows: it lags behind deletes, or was read old.
     CapacityLags = "capacityLags";
     /// Machines are being updated in place.
     Updating = "updating";
     /// A drain was blocked; the machine is back in service until its next try.
     DrainBlocked = "drainBlocked";
+    /// Machines above the size stay: an open rollout keeps them as its surge.
+    Surplus = "surplus";
+    /// A delete or an update was refused as a whole; nothing is taken out of service for another before its back-off ends.
+    RemovalRefused = "removalRefused";
     /// The ramp waits for what it started to prove itself.
     Ramp = "ramp";
     /// A checkpoint waits for machines, its soak, an approval or its gates.

@@ -29,6 +29,25 @@ pub enum Native {
     Overprovision,
 }
 
+impl Native {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Native::RollingUpgrade => "rollingUpgrade",
+            Native::AutoOsUpgrade => "autoOsUpgrade",
+            Native::AutomaticRepairs => "automaticRepairs",
+            Native::Autoscale => "autoscale",
+            Native::Overprovision => "overprovision",
+        }
+    }
+}
+
+/// What the cloud does with a machine that it evicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Eviction {
+    Deallocate,
+    Delete,
+}
+
 /// An operation on the scale set begun by somebody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Busy {
@@ -57,6 +76,29 @@ impl ModelFields {
             && same(&self.vm_size, &wanted.vm_size)
             && wanted.tags.iter().all(|(key, value)| self.tags.get(key) == Some(value))
     }
+
+    /// Whether machines of these fields are others than machines of those: tags make no difference.
+    pub fn moves(&self, before: &ModelFields) -> bool {
+        let other = |now: &Option<Box<str>>, was: &Option<Box<str>>| match (now, was) {
+            (None, _) => false,
+            (Some(now), Some(was)) => !now.eq_ignore_ascii_case(was),
+            (Some(_), None) => true,
+        };
+        other(&self.image, &before.image) || other(&self.vm_size, &before.vm_size)
+    }
+
+    /// Whether writing these fields makes other machines at all.
+    pub const fn names_machine(&self) -> bool {
+        self.image.is_some() || self.vm_size.is_some()
+    }
+
+    pub fn without_tags(&self) -> ModelFields {
+        ModelFields { tags: BTreeMap::new(), ..self.clone() }
+    }
+
+    pub fn only_tags(&self) -> ModelFields {
+        ModelFields { tags: self.tags.clone(), ..ModelFields::default() }
+    }
 }
 
 /// The scale set as one read showed it.
@@ -76,6 +118,8 @@ pub struct SetSeen {
     pub complete: bool,
     pub busy: Option<Busy>,
     pub natives: Vec<Native>,
+    /// `None`: its machines are not spot machines.
+    pub spot: Option<Eviction>,
     pub vm_size: Option<Box<str>>,
     pub model: Option<ModelFields>,
 }
@@ -93,6 +137,7 @@ impl SetSeen {
             complete: true,
             busy: None,
             natives: Vec::new(),
+            spot: None,
             vm_size: None,
             model: None,
         }

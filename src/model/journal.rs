@@ -53,6 +53,9 @@ impl Refusal {
     }
 }
 
+/// The code of a conflict that our own look right before a write found: nothing was sent.
+pub const CHANGED_SINCE_READ: &str = "ChangedSinceRead";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub refusal: Refusal,
@@ -62,9 +65,20 @@ pub struct Refused {
     pub retry_at: Option<Time>,
 }
 
+const NO_TRACE: &str = "noTrace";
+
 impl Refused {
     pub fn plain(refusal: Refusal) -> Self {
         Self { refusal, code: None, zone: None, retry_at: None }
+    }
+
+    /// No answer came, and a later listing shows no trace of the request. That listing may be an old one.
+    pub fn no_trace() -> Self {
+        Self { code: Some(NO_TRACE.into()), ..Self::plain(Refusal::Preempted) }
+    }
+
+    pub fn is_no_trace(&self) -> bool {
+        self.refusal == Refusal::Preempted && self.code.as_deref() == Some(NO_TRACE)
     }
 }
 
@@ -177,9 +191,35 @@ impl Event {
 
 /// A model that the set has no room for is asked for again after this.
 // 2 h: room comes only as machines of old models leave, one by one; each try is a call that is refused.
-const NO_ROOM_AGAIN: Span = Span::hours(2);
+pub const NO_ROOM_AGAIN: Span = Span::hours(2);
+
+/// A raise whose answer was lost, and that no number shows, did not happen if a read begun this much later says the same.
+// 2 min: one read alone may show the set as it was before.
+const RAISE_SETTLES: Span = Span::minutes(2);
 
 impl Entry {
+    /// Whether this read tells what became of a request to the set whose answer was lost. Where none was lost there is
+    /// nothing to settle.
+    pub fn is_settled_by(&self, read: &SetSeen) -> bool {
+        let at = match &self.phase {
+            Phase::Doubtful { at } => *at,
+            Phase::Ended { at, outcome: Outcome::Refused(refused), .. }
+                if refused.refusal == Refusal::Unclear =>
+            {
+                *at
+            }
+            _ => return true,
+        };
+        let later = read.complete && read.read_at > at;
+        match self.action {
+            Action::Raise { to, .. } => {
+                later && (read.capacity >= to || read.read_at >= at.plus(RAISE_SETTLES))
+            }
+            Action::Delete { .. } | Action::Reimage { .. } | Action::UpdateModel { .. } => later,
+            Action::Drain { .. } | Action::Restore { .. } => true,
+        }
+    }
+
     /// A write of the model that was refused because the set holds as many as it can, and that is not to be repeated yet.
     pub fn waits_for_room(&self, read_at: Time) -> bool {
         let Some((at, Outcome::Refused(refused))) = self.outcome() else { return false };

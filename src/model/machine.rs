@@ -38,12 +38,14 @@ pub enum Evidence {
     Advisory,
 }
 
-/// Protection set on the instance in the cloud. Both kinds stop every removal by us, `All` also in-place updates.
+/// Protection set on the instance in the cloud. Each kind stops every removal by us, `All` also in-place updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protection {
     None,
     ScaleIn,
     All,
+    /// The cloud does not show it: it may be any of these.
+    Unknown,
 }
 
 /// Somebody asked for this machine to go. It is replaced, not only removed.
@@ -79,17 +81,23 @@ pub struct Machine {
     pub imaged: Time,
     /// When we first saw it listed, by our clock.
     pub first_seen: Time,
+    /// When our last update in place of it ended, by our clock.
+    pub updated: Option<Time>,
     /// `None`: not known, and then never outdated.
     pub revision: Option<Revision>,
     pub evidence: Evidence,
     pub condition: Condition,
     /// Since when it has this condition.
     pub since: Time,
+    /// Since when its source says so, by a clock of its own; `None` where it says nothing.
+    pub claimed_since: Option<Time>,
     /// What it was, and since when, before we could not see it any more.
     pub before_gap: Option<(Condition, Time)>,
     pub ever_available: bool,
     pub lifecycle: Lifecycle,
     pub lifecycle_since: Time,
+    /// Since when its node does not answer.
+    pub unreachable_since: Option<Time>,
     pub protection: Protection,
     /// Complete listings in a row that lacked it.
     pub missed: u8,
@@ -109,20 +117,28 @@ impl Machine {
             created,
             imaged: created,
             first_seen: created,
+            updated: None,
             revision: None,
             evidence: Evidence::Model,
             condition,
             since: created,
+            claimed_since: None,
             before_gap: None,
             ever_available: condition != Condition::Provisioning,
             lifecycle: Lifecycle::InService,
             lifecycle_since: created,
+            unreachable_since: None,
             protection: Protection::None,
             missed: 0,
             workloads: 0,
             node: None,
             marks: None,
         }
+    }
+
+    /// Since when its source says that it is as it is.
+    pub fn claimed(&self) -> Time {
+        self.claimed_since.unwrap_or(self.since)
     }
 
     /// Identity that is never used again.

@@ -15,5 +15,6 @@ pub mod policy;
 pub mod quantity;
 pub mod revision;
 pub mod rollout;
+pub mod setbacks;
 pub mod spelling;
 pub mod time;

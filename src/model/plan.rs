@@ -9,7 +9,7 @@ use super::machine::{Lifecycle, Machine};
 use super::policy::Policy;
 use super::quantity::Resolved;
 use super::rollout::PoolState;
-use super::time::Time;
+use super::time::{Skew, Time};
 
 /// Everything a decision rests on. Nothing else is read: no clock, no dice.
 #[derive(Debug, Clone)]
@@ -27,6 +27,13 @@ pub struct Input<'a> {
     pub state: Option<&'a PoolState>,
 }
 
+impl Input<'_> {
+    /// A moment of ours, as the clock of the cloud shows it: births are told by that one.
+    pub fn cloud_time(&self, at: Time) -> Time {
+        self.facts.clock_ahead.map_or(at, |ahead| at.shown_by(ahead))
+    }
+}
+
 /// What an operator asks for. Each is honoured once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
@@ -35,6 +42,48 @@ pub struct Ask {
     pub by: Box<str>,
     pub why: Box<str>,
     pub at: Time,
+    pub about: AskArgs,
+}
+
+/// Which waiting thing an `approve` is about; empty: the only one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AskArgs {
+    pub what: Option<WaitKind>,
+    pub number: Option<u32>,
+    pub revision: Option<Revision>,
+}
+
+/// What may wait for a person's approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitKind {
+    Checkpoint,
+    ScaleDown,
+    FirstSurplus,
+    OtherWriter,
+    Adoption,
+    Model,
+}
+
+impl WaitKind {
+    pub const ALL: [WaitKind; 6] = [
+        WaitKind::Checkpoint,
+        WaitKind::ScaleDown,
+        WaitKind::FirstSurplus,
+        WaitKind::OtherWriter,
+        WaitKind::Adoption,
+        WaitKind::Model,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            WaitKind::Checkpoint => "checkpoint",
+            WaitKind::ScaleDown => "scaleDown",
+            WaitKind::FirstSurplus => "firstSurplus",
+            WaitKind::OtherWriter => "otherWriter",
+            WaitKind::Adoption => "adoption",
+            WaitKind::Model => "model",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,8 +156,12 @@ pub struct Facts {
     pub gates: Vec<Gate>,
     pub quota: Option<Quota>,
     pub drains: Vec<DrainFact>,
+    /// Losses elsewhere, for pools that are too small to tell by themselves whether we are blind.
+    pub witnesses: Vec<Witness>,
     /// The version a followed gallery image stands at.
     pub follow: Option<Follow>,
+    /// How far the cloud's clock is ahead of ours; behind it below zero.
+    pub clock_ahead: Option<Skew>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,12 +195,38 @@ pub struct Quota {
     pub cores_each: u32,
 }
 
+/// Something beside the pool that was lost at this time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Witness {
+    pub what: WitnessKind,
+    pub at: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WitnessKind {
+    /// The API server was not reached.
+    ApiServer,
+    /// Another pool lost more than half of its machines within a minute.
+    Pool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainFact {
     pub id: InstanceId,
     pub step: Box<str>,
     pub since: Time,
     pub blocker: Option<Box<str>>,
+    /// What blocked the drain is gone.
+    pub clear: bool,
+}
+
+impl DrainFact {
+    /// It takes pods away already, and does not only get ready to.
+    pub fn is_evicting(&self) -> bool {
+        const EVICTING: [&str; 6] =
+            ["evict", "evicting", "grace", "shorterGrace", "delete", "volumes"];
+        EVICTING.contains(&&*self.step)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,8 +305,10 @@ pub enum Why {
     /// Its delete succeeded, and rows still show it.
     Ghost,
     StuckDelete,
-    /// The request did not hold: asked again, or back in service.
+    /// The request did not hold: back in service.
     RequestLost,
+    /// The reason for which it was to leave ended: back in service.
+    ReasonEnded,
     Updating,
     CutOff,
     Standby,
@@ -254,6 +335,8 @@ pub enum Why {
     NamedWaits,
     /// Outdated and its drain was blocked.
     DrainBlocked,
+    /// Its drains were blocked, and the rollout ended without it.
+    Exception,
     /// Outdated and waits for its turn under the floor.
     WaitsFloor,
     /// Outdated and waits for surge.
@@ -270,8 +353,8 @@ pub enum Why {
     WaitsRollout,
     /// Everything waits: the picture is incomplete or too old.
     WaitsPicture,
-    /// Everything waits for a request that goes on alone.
-    WaitsAlone,
+    /// Everything waits: a delete was refused as a whole.
+    WaitsRefused,
     /// Outdated, and more exist than any surge explains: none leaves before somebody says so.
     WaitsConfirmation,
     /// Surplus and waits: the brake, a confirmation, the floor.

@@ -149,6 +149,15 @@ pub struct Deletion {
     pub deadline: Span,
 }
 
+/// How machines with nodes are drained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrainPolicy {
+    /// A rollout may end with this many machines that could not be drained.
+    pub max_blocked: u32,
+    /// The drain of a failed machine lasts this long at most.
+    pub failed_after: Span,
+}
+
 /// A policy as written, not yet checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
@@ -165,6 +174,7 @@ pub struct Draft {
     pub natives: Natives,
     pub repair: Repair,
     pub deletion: Deletion,
+    pub drain: DrainPolicy,
     pub unconfirmed: Unconfirmed,
 }
 
@@ -207,6 +217,7 @@ impl Draft {
                 breaker_percent: 40,
             },
             deletion: Deletion { force: false, deadline: Span::minutes(30) },
+            drain: DrainPolicy { max_blocked: 1, failed_after: Span::minutes(5) },
             unconfirmed: Unconfirmed::Hold,
         }
     }

@@ -3,10 +3,14 @@
 //! Losing it, or handing in an old one, makes a plan slower, never less safe. Times in it are recorded events, never
 //! "now", so it stays equal to the byte while nothing outside changes.
 
-use super::ids::{AskId, EntryId, Key, Revision, Zone};
+use super::action::Because;
+use super::ids::{AskId, EntryId, Etag, Key, Revision};
 use super::inventory::ModelFields;
 use super::journal::Refusal;
-use super::time::Time;
+use super::plan::WaitKind;
+use super::time::{Span, Time};
+
+pub use super::setbacks::{BackOff, Blocked, Exception, KeyBackOff, RequestBackOff, Undelivered};
 
 /// Why a rollout was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +21,8 @@ pub enum Cause {
     Refresh,
     MaxAge,
     Rollback,
+    /// Machines that were left as exceptions may be tried again.
+    Exception,
 }
 
 /// Where a rollout stands. The table of legal moves is [`Stage::after`].
@@ -80,6 +86,10 @@ impl Stage {
         }
     }
 
+    pub const fn is_paused(&self) -> bool {
+        matches!(self, Stage::Paused { .. })
+    }
+
     /// The one table of moves.
     pub fn after(self, asked: Move) -> Result<Stage, IllegalMove> {
         let refuse = |stage: &Stage, verb| Err(IllegalMove { stage: stage.name(), verb });
@@ -95,7 +105,9 @@ impl Stage {
             (stage @ Stage::Failing { .. }, Move::Resume) => {
                 refuse(&stage, "resume; ask for retry")
             }
-            (Stage::Failing { .. } | Stage::Paused { .. }, Move::Retry) => Ok(Stage::Going),
+            (Stage::Failing { .. }, Move::Retry) => Ok(Stage::Going),
+            // Only resume lifts what a person stopped: no retry does, and no failure takes its place.
+            (stage @ Stage::Paused { .. }, Move::Retry | Move::Fail { .. }) => Ok(stage),
             (stage @ (Stage::Going | Stage::Baking { .. }), Move::Retry) => Ok(stage),
             (_, Move::Fail { why, at }) => Ok(Stage::Failing { why, at }),
             (Stage::Going, Move::Bake { since }) => Ok(Stage::Baking { since }),
@@ -121,8 +133,16 @@ pub struct Rollout {
     pub stage: Stage,
     /// Replacements that failed, each once.
     pub failed: Vec<Key>,
-    /// How many failed since the last one that became available.
+    /// How many failed since a replacement last became available for the first time.
     pub failed_in_a_row: u32,
+    /// While some failed in a row: replacements that had been available when the last of them failed.
+    pub served: Vec<Key>,
+    /// How many of the failures were answered by a wait: only a policy that carries on gives such an answer.
+    pub answered_failures: u32,
+    /// When the last failure was noted.
+    pub failed_at: Option<Time>,
+    /// How often the rollout was resumed after failures since it last made progress.
+    pub resumed: u32,
     /// Checkpoints passed.
     pub passed: u32,
     /// Since when the checkpoint ahead has been reached.
@@ -130,6 +150,8 @@ pub struct Rollout {
     /// The checkpoint ahead was approved.
     pub approved: bool,
     pub progress: Progress,
+    /// What failed before this was answered, by a retry or a new target.
+    pub answered: Option<Time>,
     /// Updated in place by this rollout and came back off target: not tried again.
     pub tried: Vec<Key>,
 }
@@ -152,21 +174,55 @@ impl Rollout {
             stage: Stage::Going,
             failed: Vec::new(),
             failed_in_a_row: 0,
+            served: Vec::new(),
+            answered_failures: 0,
+            failed_at: None,
+            resumed: 0,
             passed: 0,
             soaking: None,
             approved: false,
-            progress: Progress { at: opened, current_available: 0, outdated_left: covered },
+            progress: Progress::from(opened, covered),
+            answered: None,
             tried: Vec::new(),
         }
     }
+
+    /// A failure that neither a person nor a wait has answered.
+    pub fn has_open_failure(&self) -> bool {
+        self.failed.len() > self.answered_failures as usize
+    }
 }
 
-/// When the rollout last moved, and the numbers it moved to.
+/// When the rollout last moved, and its best numbers so far: what flaps moves it once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
+    /// Moved on by the length of each wait on purpose.
     pub at: Time,
+    /// The most that were available on target.
     pub current_available: u32,
+    /// The fewest outdated ones that were listed.
     pub outdated_left: u32,
+    /// Since when the rollout waits on purpose: the clock of progress stands.
+    pub waiting: Option<Time>,
+}
+
+impl Progress {
+    pub const fn from(at: Time, outdated_left: u32) -> Self {
+        Progress { at, current_available: 0, outdated_left, waiting: None }
+    }
+
+    /// For how long nothing moved, waits on purpose left out.
+    pub fn still(&self, now: Time) -> Span {
+        self.waiting.unwrap_or(now).since(self.at)
+    }
+}
+
+/// A person's word that nothing is to be replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PauseRequest {
+    pub by: Box<str>,
+    pub why: Box<str>,
+    pub at: Time,
 }
 
 /// How a rollout ended.
@@ -182,6 +238,7 @@ pub enum Ending {
 pub struct Ended {
     pub cause: Cause,
     pub to: Revision,
+    pub opened: Option<Time>,
     pub at: Time,
     pub how: Ending,
     /// Replaced of covered, and failed on the way.
@@ -190,27 +247,50 @@ pub struct Ended {
     pub failed: u32,
 }
 
-/// A machine whose drain was blocked: in service, and not tried again before `until`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked {
-    pub key: Key,
-    pub times: u32,
-    pub at: Time,
-    pub until: Time,
-    pub code: Option<Box<str>>,
+/// Whether the set's version moves with its capacity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum EtagVerdict {
+    #[default]
+    Unknown,
+    Moves,
+    /// The capacity changed under one version: it protects no raise, for good.
+    Stays,
 }
 
-/// What was refused and waits for its next try. `zone: None` means everywhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackOff {
-    pub refusal: Refusal,
-    pub zone: Option<Zone>,
-    pub code: Option<Box<str>>,
-    pub times: u32,
+/// What reads told about the set's version.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EtagHistory {
+    pub verdict: EtagVerdict,
+    /// The version last read, and the capacity it came with.
+    pub last: Option<(Etag, u32)>,
+}
+
+/// When the capacity falls for a delete of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum DeleteEffect {
+    #[default]
+    Unknown,
+    AtAccept,
+    AtEnd,
+}
+
+/// What reads told about deletes of ours and the capacity.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeleteEffects {
+    pub verdict: DeleteEffect,
+    /// Deletes in a row that the capacity still counted long after their answer.
+    pub late: Vec<EntryId>,
+    /// A raise beside deletes told the same: reads alone may show an old number to the end of a delete.
+    pub proven: bool,
+    /// The raise that is to tell.
+    pub probe: Option<Probe>,
+}
+
+/// A raise from a number that counted deletes, and how many machines come of it where that number was true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probe {
     pub at: Time,
-    pub until: Time,
-    /// Machines that were there when it happened; delivered again when one more becomes available.
-    pub available_then: u32,
+    pub births: u32,
 }
 
 /// A fall of the size that nobody confirmed.
@@ -219,6 +299,18 @@ pub struct Fall {
     pub from: u32,
     pub to: u32,
     pub at: Time,
+}
+
+/// One thing that waits for a person's approval, as the last plan showed it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wait {
+    pub what: WaitKind,
+    /// Machines of the checkpoint, the size that is fallen to, the surplus, the capacity that others wrote.
+    pub number: Option<u32>,
+    /// The revision that is moved to, or that machines would come up on.
+    pub revision: Option<Revision>,
+    /// Since when this very thing waits.
+    pub since: Time,
 }
 
 /// Who says how many, and what we go by until big falls are confirmed.
@@ -236,14 +328,22 @@ pub struct Desired {
     pub ledger: Vec<LedgerLine>,
     /// When others changed the capacity.
     pub others: Vec<Time>,
+    /// When machines were lost and the capacity fell with them, until a raise of ours makes up for it.
+    pub lost: Option<Time>,
+    /// When that raise was written.
+    pub refilled: Option<Time>,
+    /// Losses soon after we had made up for one: a second one within the hour is another writer's.
+    pub lost_again: Vec<Time>,
     /// Since when every read has shown more, or less, than our writes explain: one alone may be an old picture.
     pub above: Option<Time>,
     pub below: Option<Time>,
     /// The capacity last read, and since when it has been that.
     pub shown: u32,
     pub shown_since: Option<Time>,
-    /// A person confirmed a fall, or ended a rollout: surplus may leave faster than the brake allows for an hour.
+    /// A person confirmed a fall, or ended a rollout: for an hour some surplus may leave beside the brake.
     pub confirmed: Option<Time>,
+    /// So many beside those that the brake allows: what stood above the size when the person spoke.
+    pub agreed: u32,
 }
 
 /// One write of ours and the capacity it may explain, at least and at most.
@@ -267,12 +367,27 @@ pub struct ModelMemory {
     pub again_since: Option<Time>,
     /// The fields people want, as last written: asked again only when they change.
     pub wanted_fields: Option<ModelFields>,
-    /// The fields we own as they were for the last good revision.
-    pub good_fields: Option<ModelFields>,
     /// The last write of ours, until a read shows what became of it.
     pub writing: Option<Writing>,
     /// We put the last good model back over this revision.
     pub put_back_over: Option<Revision>,
+    /// The wish of the file was left by going back: it is not written again before it changes.
+    pub declined: bool,
+    /// The write that was refused last.
+    pub back_off: Option<ModelBackOff>,
+}
+
+/// A write of the model that was refused: the same fields are not written again before `until`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelBackOff {
+    pub fields: ModelFields,
+    pub refusal: Refusal,
+    pub code: Option<Box<str>>,
+    pub times: u32,
+    pub at: Time,
+    pub until: Time,
+    /// The cloud itself said when the next try is answered.
+    pub retry_at: Option<Time>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,6 +398,21 @@ pub struct Writing {
     pub at: Time,
 }
 
+/// A revision on which machines of the pool served, and the fields that make it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoodRevision {
+    pub revision: Revision,
+    /// `None`: no read that showed this revision showed its fields.
+    pub fields: Option<ModelFields>,
+}
+
+impl GoodRevision {
+    /// One of which the fields are not known.
+    pub const fn plain(revision: Revision) -> Self {
+        Self { revision, fields: None }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PoolState {
     pub adopted: Option<Time>,
@@ -290,6 +420,8 @@ pub struct PoolState {
     pub surplus_confirmed: bool,
     /// Nothing but advisory evidence said "outdated" at first sight, and nobody asked to roll.
     pub advisory_held: bool,
+    /// Machines were on several revisions at first sight, and nobody said to which of them all shall go.
+    pub adoption_held: bool,
     /// The cloud's flag counts for machines born before this: set when the target really changed, or a person said so.
     pub advisory_before: Option<Time>,
     /// A rollout was aborted and left machines on two revisions: only a verb, or a new target, moves them.
@@ -297,32 +429,66 @@ pub struct PoolState {
     pub desired: Desired,
     /// The revision people want. Never set by reading back what we wrote.
     pub wanted: Option<Revision>,
-    /// Completed revisions, the newest last.
-    pub good: Vec<Revision>,
+    /// Revisions that served, the newest last.
+    pub good_revisions: Vec<GoodRevision>,
     pub model: ModelMemory,
     pub rollout: Option<Rollout>,
+    /// A pause given while no rollout was going: it holds the next one, or the one that failed once it is tried again.
+    pub pause: Option<PauseRequest>,
     pub last: Option<Ended>,
     /// Machines whose disk is older than this were asked to be refreshed.
     pub refresh_before: Option<Time>,
+    /// A refresh asked for while a rollout was open: it begins when that ends, and spares what that rollout made.
+    pub refresh_next: Option<Time>,
     /// The last firing of a schedule that was honoured.
     pub scheduled: Option<Time>,
     pub blocked: Vec<Blocked>,
+    pub key_backoff: Vec<KeyBackOff>,
+    /// Machines that could not be put back into service.
+    pub restore_backoff: Vec<KeyBackOff>,
+    pub request_backoff: Vec<RequestBackOff>,
+    /// Machines that a delete may have taken though it did not end well: an old listing may show them as they were.
+    pub doubted: Vec<(Key, Time)>,
+    pub exceptions: Vec<Exception>,
+    /// Why each machine that is on its way out leaves.
+    pub removals: Vec<(Key, Because)>,
     pub backoff: Vec<BackOff>,
-    /// A request of ours was ended by a newer one, or refused beside another: until then each goes on alone.
-    pub alone_until: Option<Time>,
+    pub undelivered: Option<Undelivered>,
+    pub etag: EtagHistory,
+    pub deletes: DeleteEffects,
     /// Machines that are gone, by their delete or by being missed on their way out: rows that show them are ghosts.
     pub tombs: Vec<(Key, Time)>,
-    /// Machines that had served and failed, within the repair window.
+    /// How soon after a delete was answered its machines are expected to be gone.
+    pub delete_takes: Option<Span>,
+    /// Machines that had served and failed, each with its latest failure: those that are failed still, and those that
+    /// failed within the repair window.
     pub casualties: Vec<(Key, Time)>,
-    /// The repair breaker was opened by a person at this time.
+    /// Since when the repair breaker is open.
+    pub breaker_opened: Option<Time>,
+    /// The repair breaker was closed at this time, by a person or by a new machine that serves: what failed before does
+    /// not count.
     pub breaker_released: Option<Time>,
     /// Removals for surplus within the last hour.
     pub surplus_removed: Vec<(Time, u32)>,
     /// Machines stuck in deletion that a person wrote off.
     pub written_off: Vec<Key>,
+    /// Machines that an update in place to this revision did not change.
+    pub in_vain: Vec<(Key, Revision)>,
     /// Growth on an unproven model was accepted for this revision.
     pub model_accepted: Option<Revision>,
     /// The hot-loop breaker stopped this revision; a verb starts it.
     pub hot_loop_released: Option<Revision>,
     pub honoured: Vec<AskId>,
+    /// What waits for an approval now. An approval covers what stood here when it was given.
+    pub waiting: Vec<Wait>,
+}
+
+impl PoolState {
+    pub fn is_good(&self, revision: &Revision) -> bool {
+        self.good_revision(revision).is_some()
+    }
+
+    pub fn good_revision(&self, revision: &Revision) -> Option<&GoodRevision> {
+        self.good_revisions.iter().find(|good| good.revision == *revision)
+    }
 }

@@ -38,6 +38,18 @@ impl Time {
         Time(self.0.saturating_add(span.0))
     }
 
+    /// A moment of ours, as a clock shows it that is so far ahead.
+    #[must_use]
+    pub const fn shown_by(self, skew: Skew) -> Time {
+        Time(self.0.saturating_add(skew.0))
+    }
+
+    /// A moment as that clock told it, by ours.
+    #[must_use]
+    pub const fn told_by(self, skew: Skew) -> Time {
+        Time(self.0.saturating_sub(skew.0))
+    }
+
     #[must_use]
     pub const fn minus(self, span: Span) -> Time {
         Time(self.0.saturating_sub(span.0))
@@ -61,6 +73,39 @@ impl Time {
 impl From<jiff::Timestamp> for Time {
     fn from(at: jiff::Timestamp) -> Self {
         Time(at.as_millisecond())
+    }
+}
+
+/// How far another clock is ahead of ours; below zero where it is behind. A [`Span`] has no sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Skew(i64);
+
+impl Skew {
+    pub const NONE: Skew = Skew(0);
+
+    pub const fn from_millis(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    pub const fn seconds(n: i64) -> Self {
+        Self(n.saturating_mul(1_000))
+    }
+
+    /// What that clock shows, and what ours shows at the same moment.
+    pub const fn between(theirs: Time, ours: Time) -> Self {
+        Self(theirs.0.saturating_sub(ours.0))
+    }
+
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    pub const fn size(self) -> Span {
+        Span(self.0.saturating_abs())
+    }
+
+    pub const fn is_behind(self) -> bool {
+        self.0 < 0
     }
 }
 

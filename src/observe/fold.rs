@@ -32,6 +32,8 @@ pub struct Look<'a> {
     pub tombs: &'a [(Key, Time)],
     pub min_ready: Span,
     pub now: Time,
+    /// When the listing before this one began; `None`: this process folded none yet.
+    pub before: Option<Time>,
     /// False: this very listing was folded before, so its absences count no second time.
     pub fresh: bool,
 }
@@ -189,21 +191,39 @@ impl<'a> Work<'a> {
     }
 
     fn look_at(&mut self, machine: &mut Machine, row: &Instance) -> bool {
-        if machine.condition != row.condition {
-            // Our blindness is no news of the machine: what it was before, it has been all the while.
-            let before = machine.before_gap.take().filter(|(was, _)| *was == row.condition);
-            let since = before.map_or(self.look.now, |(_, since)| since);
-            self.turn_to(machine, row.condition, row.since.unwrap_or(since));
+        let claims_later = |known: Time| row.since.filter(|told| *told > known);
+        if machine.condition == row.condition {
+            let Some(told) = claims_later(machine.claimed()) else { return false };
+            // It went and came back between two looks.
+            machine.since = self.by_our_clock(machine, told);
+            machine.claimed_since = Some(told);
             return true;
         }
-        // The same condition since a later time: it went and came back between two looks.
-        match row.since {
-            Some(since) if since > machine.since => {
-                machine.since = since;
-                true
-            }
-            _ => false,
+        // Our blindness is no news of the machine: what it was before, it has been all the while.
+        let before = machine.before_gap.take().filter(|(was, _)| *was == row.condition);
+        let before = before.map(|(_, since)| since);
+        if let Some(since) = before
+            && claims_later(machine.claimed_since.unwrap_or(since)).is_none()
+        {
+            self.turn_to(machine, row.condition, since);
+            return true;
         }
+        if row.condition == Condition::Unknown {
+            self.turn_to(machine, Condition::Unknown, self.look.now);
+            return true;
+        }
+        let since = row.since.map_or(self.look.now, |told| self.by_our_clock(machine, told));
+        self.turn_to(machine, row.condition, since);
+        machine.claimed_since = row.since;
+        true
+    }
+
+    /// The clock of a source may be wrong by hours: a change lies between the look that still saw what was before, and
+    /// this one. What the source claims is kept beside it, so that the same claim is no news again.
+    fn by_our_clock(&self, machine: &Machine, told: Time) -> Time {
+        let seen = self.look.before.filter(|_| machine.condition != Condition::Unknown);
+        let earliest = seen.map_or(machine.since, |seen| seen.max(machine.since));
+        told.max(earliest).min(self.look.now)
     }
 
     fn unseen(&mut self, machine: &mut Machine) -> Fate {
@@ -237,7 +257,10 @@ impl<'a> Work<'a> {
         machine.first_seen = now;
         // Nobody can tell since when a machine that we had not seen before is as it is; the later time is the safer.
         let watched = !self.first_sight && row.condition != Condition::Provisioning;
-        machine.since = row.since.unwrap_or(if watched { now } else { row.created });
+        let told = row.since.unwrap_or(if watched { now } else { row.created });
+        let earliest = self.look.before.filter(|_| !self.first_sight).unwrap_or(told);
+        machine.since = told.max(earliest).min(now);
+        machine.claimed_since = row.since;
         machine.lifecycle_since = now;
         machine.ever_available = false;
         machine.evidence = row.evidence;

@@ -6,8 +6,10 @@
 
 mod fold;
 mod join;
+mod lost;
 
 pub use fold::{Change, Changed, Closing, Folded, Look, fold};
+pub use lost::lost_together;
 
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::Inventory;

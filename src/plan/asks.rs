@@ -1,14 +1,21 @@
 //! What operators ask for. Each ask is honoured once and answered with a sentence.
 
 use crate::model::ids::AskId;
-use crate::model::machine::{Condition, Lifecycle};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::{Ask, AskAnswer, AskVerb, Input};
-use crate::model::rollout::{Cause, Ending, Move, PoolState, Stage};
+use crate::model::quantity::counted;
+use crate::model::rollout::{Cause, Ending, Move, PoolState, Progress, Stage};
 
+use super::approve;
+use super::checkpoint;
 use super::course;
-use super::create;
-use super::desired;
+use super::good;
+use super::model;
+use super::opening;
+use super::pause;
+use super::refusals;
 use super::rows::is;
+use super::{exceptions, setbacks};
 
 /// Asks remembered as honoured.
 // 256: far more than a person sends before the caller drops an answered one.
@@ -19,6 +26,8 @@ const HONOURED: usize = 256;
 pub(super) struct Asked {
     pub answers: Vec<AskAnswer>,
     pub settle_capacity: bool,
+    /// The watch at the end of a rollout is skipped, if all is done still.
+    pub skip_watch: bool,
 }
 
 pub(super) fn honour(input: &Input, memory: &mut PoolState) -> Asked {
@@ -31,8 +40,12 @@ pub(super) fn honour(input: &Input, memory: &mut PoolState) -> Asked {
             continue;
         }
         let done = obey(input, memory, ask, &mut asked);
-        if memory.honoured.len() >= HONOURED {
-            memory.honoured.remove(0);
+        // One that is shown still is never forgotten, or it would be honoured twice.
+        let shown = |id: &AskId| input.asks.iter().any(|ask| ask.id == *id);
+        if memory.honoured.len() >= HONOURED
+            && let Some(oldest) = memory.honoured.iter().position(|id| !shown(id))
+        {
+            memory.honoured.remove(oldest);
         }
         memory.honoured.push(ask.id.clone());
         answer(&mut asked, ask, done);
@@ -53,24 +66,16 @@ fn obey(
     asked: &mut Asked,
 ) -> Result<String, String> {
     match &ask.verb {
-        AskVerb::Pause => {
-            let at = ask.at;
-            step(memory, Move::Pause { by: ask.by.clone(), why: ask.why.clone(), at }, "is paused")
-        }
-        AskVerb::Resume => resume(memory),
+        AskVerb::Pause => pause::pause(memory, ask),
+        AskVerb::Resume => pause::resume(input, memory),
         AskVerb::Retry => retry(input, memory),
-        AskVerb::Approve => Ok(approve(input, memory)),
-        AskVerb::Promote => promote(input, memory),
+        AskVerb::Approve => approve::approve(input, memory, ask),
+        AskVerb::Promote => promote(input, memory, asked),
         AskVerb::Abort => abort(input, memory),
         AskVerb::Rollback => roll_back(input, memory),
-        AskVerb::Refresh => {
-            // An ask from a clock ahead of ours must not age the machines made for it.
-            memory.refresh_before = Some(ask.at.min(input.now));
-            memory.advisory_held = false;
-            Ok("every machine whose disk is older than this ask is replaced".into())
-        }
+        AskVerb::Refresh => Ok(refresh(input, memory, ask)),
         AskVerb::Release => {
-            memory.breaker_released = Some(input.now);
+            (memory.breaker_released, memory.breaker_opened) = (Some(input.now), None);
             Ok("the repair breaker is closed".into())
         }
         AskVerb::WriteOff(id) => {
@@ -94,46 +99,78 @@ fn obey(
     }
 }
 
-fn step(memory: &mut PoolState, asked: Move, done: &str) -> Result<String, String> {
-    let Some(rollout) = &mut memory.rollout else { return Err("no rollout is open".into()) };
-    let moved = rollout.stage.clone().after(asked).map_err(|refused| refused.to_string())?;
-    rollout.stage = moved;
-    if matches!(rollout.stage, Stage::Failing { .. }) {
-        return Ok("the rollout stopped after failures already".into());
+/// Every machine anew, but what the open rollout makes: else it would take back what its checkpoints were passed with.
+fn refresh(input: &Input, memory: &mut PoolState, ask: &Ask) -> String {
+    (memory.advisory_held, memory.adoption_held) = (false, false);
+    // An ask from a clock ahead of ours must not age the machines made for it.
+    let asked = ask.at.min(input.now);
+    let Some(rollout) = &memory.rollout else {
+        memory.refresh_before = Some(input.cloud_time(asked));
+        return "every machine whose disk is older than this ask is replaced".into();
+    };
+    let limit = input.cloud_time(asked.min(rollout.opened));
+    let reference = course::reference(input, memory);
+    let stays = |m: &Machine| m.imaged < limit && !reference.outdates(m);
+    if !input.machines.iter().any(stays) {
+        return "the open rollout replaces every machine that is older, and keeps what it made"
+            .into();
     }
-    Ok(format!("the rollout {done}"))
+    memory.refresh_next = memory.refresh_next.max(Some(limit));
+    "machines older than the open rollout are replaced once it ended; what it made stays".into()
 }
 
-/// A model that was put back for what grew meanwhile is wanted again.
-fn resume(memory: &mut PoolState) -> Result<String, String> {
-    let goes_on = step(memory, Move::Resume, "goes on")?;
-    if memory.model.put_back_over.take().is_some() {
-        memory.model.wanted_fields = None;
-    }
-    Ok(goes_on)
-}
-
+/// Every back-off of ours ends, and what failed is answered. A pause stays: only resume lifts it.
 fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
+    let lifted = refusals::lift(input, memory)
+        + setbacks::lift(input.now, memory)
+        + model::try_at_once(input, memory);
+    let left = exceptions::clear(memory) + memory.in_vain.len();
+    memory.in_vain.clear();
+    let mut told = String::new();
+    if lifted > 0 {
+        told += &format!("; {} tried again at once", counted(lifted, "refused request"));
+    }
+    if left > 0 {
+        told += &format!("; {} left behind may be moved again", counted(left, "machine"));
+    }
     if let Some(rollout) = &mut memory.rollout {
-        rollout.failed.clear();
+        if matches!(rollout.stage, Stage::Failing { .. }) {
+            rollout.soaking = None;
+        }
         rollout.tried.clear();
-        rollout.failed_in_a_row = 0;
-        rollout.soaking = None;
-        // What failed before this was answered by it.
-        rollout.progress.at = input.now;
-        memory.model.put_back_over = None;
-        memory.model.wanted_fields = None;
-        return step(memory, Move::Retry, "is tried again");
+        course::forgive(rollout, input.now);
+        rollout.progress = Progress::from(input.now, u32::MAX);
+        good::forget_put_back(memory);
+        if let Some(rollout) = &mut memory.rollout {
+            let stage = rollout.stage.clone().after(Move::Retry);
+            rollout.stage = stage.map_err(|refused| refused.to_string())?;
+        }
+        pause::apply(memory);
+        let paused = memory.rollout.as_ref().is_some_and(|rollout| rollout.stage.is_paused());
+        let say = if paused {
+            "what failed is tried again once the rollout is resumed"
+        } else {
+            "the rollout is tried again"
+        };
+        return Ok(format!("{say}{told}"));
     }
     if memory.mixed {
         memory.mixed = false;
         memory.wanted.clone_from(&memory.model.seen);
         memory.model.put_back_over = None;
-        memory.model.wanted_fields = None;
-        return Ok("the aborted rollout is tried again".into());
+        return Ok(format!("the aborted rollout is tried again{told}"));
     }
-    memory.hot_loop_released.clone_from(&memory.wanted);
-    Ok("the revision may be rolled out again".into())
+    let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
+    let loops = opening::is_hot_loop(input, memory, &wanted)
+        && course::count_outdated(input, memory, &wanted) > 0;
+    if loops || opening::aborted_age(memory) {
+        memory.hot_loop_released = Some(wanted);
+        return Ok(format!("the revision may be rolled out again{told}"));
+    }
+    if lifted + left > 0 {
+        return Ok(format!("no rollout is open{told}"));
+    }
+    Err("nothing failed, and nothing waits for its next try".into())
 }
 
 /// Nothing was there to settle, or something was on its way: the ask was not carried out.
@@ -147,53 +184,33 @@ pub(super) fn settled_nothing(input: &Input, answers: &mut [AskAnswer]) {
     }
 }
 
-/// Say yes to whatever waits for it.
-fn approve(input: &Input, memory: &mut PoolState) -> String {
-    let mut said = Vec::new();
-    if let Some(fall) = memory.desired.waiting.clone() {
-        memory.desired.confirmed = Some(input.now);
-        desired::fall_to(input, memory, fall.to);
-        // Falls are measured from what a person agreed to.
-        memory.desired.falls.clear();
-        said.push(format!("the size falls from {} to {}", fall.from, fall.to));
-    }
-    if !memory.surplus_confirmed {
-        memory.surplus_confirmed = true;
-        memory.desired.confirmed = Some(input.now);
-        said.push("surplus may leave".into());
-    }
-    if !memory.desired.others.is_empty() {
-        memory.desired.others.clear();
-        said.push("what others wrote to the capacity stands".into());
-    }
-    if memory.advisory_held {
-        memory.advisory_held = false;
-        memory.advisory_before = Some(input.now);
-        said.push("the cloud's flag is believed".into());
-    }
-    if create::waits_for_model(input, memory) {
-        memory.model_accepted = Some(input.set.revision.clone());
-        said.push("the model in the set is accepted".into());
-    }
-    // Only what was reached is approved: a yes to something else must not open a checkpoint further on.
-    if let Some(rollout) = memory.rollout.as_mut().filter(|rollout| rollout.soaking.is_some()) {
-        rollout.approved = true;
-        said.push("the checkpoint is approved".into());
-    }
-    if said.is_empty() { "nothing waits for an approval".into() } else { said.join("; ") }
-}
-
-fn promote(input: &Input, memory: &mut PoolState) -> Result<String, String> {
+fn promote(input: &Input, memory: &mut PoolState, asked: &mut Asked) -> Result<String, String> {
     let Some(rollout) = &mut memory.rollout else { return Err("no rollout is open".into()) };
     if matches!(rollout.stage, Stage::Baking { .. }) {
-        course::end(input, memory, Ending::Succeeded);
-        return Ok("the watch is over; the rollout succeeded".into());
+        let (here, to) = (&input.set.revision, &rollout.to);
+        if here != to {
+            return Err(format!(
+                "the model in the set is {here}, so what is lost would not come up on {to}; put {to} there first"
+            ));
+        }
+        asked.skip_watch = true;
+        return Ok("the watch is over".into());
     }
     if rollout.soaking.is_none() {
         return Err("no checkpoint waits; nothing is skipped".into());
     }
-    course::pass(rollout);
+    checkpoint::pass(rollout);
     Ok("the checkpoint ahead is passed".into())
+}
+
+/// A machine is not done any more, so there is no watch to skip.
+pub(super) fn skipped_nothing(input: &Input, answers: &mut [AskAnswer]) {
+    let skips =
+        |id: &AskId| input.asks.iter().any(|ask| ask.id == *id && ask.verb == AskVerb::Promote);
+    for answer in answers.iter_mut().filter(|answer| skips(&answer.id)) {
+        answer.accepted = false;
+        answer.say = "not every machine is done any more; nothing is skipped".into();
+    }
 }
 
 fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {
@@ -206,27 +223,44 @@ fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {
         };
     };
     let (from, to) = (rollout.from.clone(), rollout.to.clone());
+    let paused = memory.pause.is_some() || rollout.stage.is_paused();
     memory.mixed = from.as_ref() != Some(&to);
     let back = rollout.cause == Cause::Rollback;
     // A way back that is stopped must not make the bad revision the wanted one.
     let (stays, left) = if back { (Some(to), from) } else { (from, Some(to)) };
     memory.wanted = stays.or_else(|| memory.wanted.take());
-    memory.refresh_before = None;
-    memory.desired.confirmed = Some(input.now);
+    (memory.refresh_before, memory.refresh_next) = (None, None);
+    // Who stops a refresh does not ask for a rollout of what is left on another revision.
+    if let Some(wanted) = memory.wanted.clone() {
+        memory.mixed |= course::count_outdated(input, memory, &wanted) > 0;
+    }
+    // The surge that the rollout had leaves at once.
+    approve::agree(
+        memory,
+        input.policy.rollout.max_surge.round_up(memory.desired.count),
+        input.now,
+    );
+    memory.pause = None;
     course::end(input, memory, Ending::Aborted);
     let left = left.filter(|left| memory.wanted.as_ref() != Some(left));
     let first = left.map_or(String::new(), |left| format!(", machines on {left} first"));
-    Ok(format!("aborted; what stands above D leaves{first}"))
+    Ok(format!("aborted; what stands above D leaves{first}{}", lifts(paused)))
+}
+
+const fn lifts(paused: bool) -> &'static str {
+    if paused { "; the pause is lifted" } else { "" }
 }
 
 fn roll_back(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     if memory.rollout.as_ref().is_some_and(|rollout| rollout.cause == Cause::Rollback) {
         return Ok("rolls back already".into());
     }
-    match course::go_back_to(memory) {
+    match good::go_back_to(memory) {
         Some(to) => {
-            let said = format!("rolls back to {to}");
-            course::roll_back(input, memory, to);
+            let open = memory.rollout.as_ref();
+            let paused = memory.pause.take().is_some() || open.is_some_and(|r| r.stage.is_paused());
+            let said = format!("rolls back to {to}{}", lifts(paused));
+            good::roll_back(input, memory, to);
             Ok(said)
         }
         None => {

@@ -2,11 +2,12 @@
 
 use crate::model::action::{Action, Target, Verb};
 use crate::model::ids::EntryId;
+use crate::model::inventory::{Eviction, Native};
 use crate::model::journal::{Entry, Outcome, Phase, Refusal};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{Owner, Unconfirmed};
-use crate::model::rollout::{Fall, LedgerLine, PoolState};
+use crate::model::rollout::{DeleteEffect, Desired, Fall, LedgerLine, PoolState};
 use crate::model::time::{Span, Time};
 
 /// A fall is measured over this time, so that many small ones add up.
@@ -19,6 +20,13 @@ const CAPACITY_LAGS: Span = Span::seconds(60);
 /// What is shown by every read for so long is no old picture: then others are believed to have moved the capacity.
 // 2 min: eight looks at the usual pace; the cloud shows an old set or an old number for moments after a write.
 pub(super) const BELIEVED_AFTER: Span = Span::minutes(2);
+
+/// How often others may change the capacity within the hour before a person is asked who owns it.
+const TWO_WRITERS: usize = 2;
+
+/// A loss so soon after we made up for one is no chance.
+// 10 min: longer than a machine takes to come up, and to be lost again by the same cause.
+const SOON_AFTER_REFILL: Span = Span::minutes(10);
 
 /// A capacity change by others is forgotten after this.
 const OTHERS_REMEMBERED: Span = Span::hours(1);
@@ -41,6 +49,7 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
         return;
     }
     watch_capacity(input, memory);
+    watch_refill(input, memory);
     take_ledger(input, memory);
     let moved = foreign_change(input, memory, pending);
     let told = match input.policy.owner {
@@ -54,8 +63,14 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     match input.policy.owner {
         Owner::Pool => follow(input, memory, told),
         // The owner has lowered the capacity already: there is nothing left to hold back.
+        Owner::ScaleSet if evictions_take_size(input) => {}
         Owner::ScaleSet => memory.desired.count = told,
     }
+}
+
+/// Each eviction deletes its machine and lowers the number by which others say the size: it would fall for ever.
+pub(super) fn evictions_take_size(input: &Input) -> bool {
+    input.policy.owner == Owner::ScaleSet && input.set.spot == Some(Eviction::Delete)
 }
 
 fn follow(input: &Input, memory: &mut PoolState, told: u32) {
@@ -210,9 +225,65 @@ fn foreign_change(input: &Input, memory: &mut PoolState, pending: u32) -> i32 {
     (desired.above, desired.below) = (None, None);
     let moved = (i64::from(seen) - i64::from(if seen > most { most } else { least })) as i32;
     desired.explained = desired.explained.saturating_add_signed(moved);
-    desired.others.retain(|at| input.now.since(*at) < OTHERS_REMEMBERED);
-    desired.others.push(input.set.read_at);
+    if fewer > 0 && is_loss(input, fewer, pending) {
+        note_loss(input, memory);
+    } else {
+        note_writes(input, memory, 1);
+    }
     moved
+}
+
+/// Machines went that nobody of us named, and the capacity fell with them: a loss, which is made up for. Where others own
+/// the number, or the cloud itself scales, every such fall is theirs.
+fn is_loss(input: &Input, fewer: usize, pending: u32) -> bool {
+    let ours = input.policy.owner == Owner::Pool;
+    let scaled = input.set.natives.contains(&Native::Autoscale);
+    let gone = |m: &&Machine| m.missed > 0 && m.lifecycle == Lifecycle::InService;
+    let vanished = input.machines.iter().filter(gone).count();
+    let seen = others_take(input) + vanished >= fewer || agrees_with_list(input, pending);
+    ours && !scaled && seen
+}
+
+/// What is lost again soon after we made up for it, twice within the hour, is taken away by another writer; but a spot set
+/// that deletes what it evicts does so by itself.
+fn note_loss(input: &Input, memory: &mut PoolState) {
+    let (desired, at) = (&mut memory.desired, input.set.read_at);
+    desired.lost = Some(at);
+    let again = desired.refilled.is_some_and(|then| at.since(then) <= SOON_AFTER_REFILL);
+    if !again || input.set.spot == Some(Eviction::Delete) {
+        return;
+    }
+    desired.lost_again.retain(|at| input.now.since(*at) < OTHERS_REMEMBERED);
+    desired.lost_again.push(at);
+    let times = desired.lost_again.len();
+    if times >= TWO_WRITERS {
+        desired.lost_again.clear();
+        note_writes(input, memory, times);
+    }
+}
+
+fn note_writes(input: &Input, memory: &mut PoolState, times: usize) {
+    let others = &mut memory.desired.others;
+    others.retain(|at| input.now.since(*at) < OTHERS_REMEMBERED);
+    others.extend(std::iter::repeat_n(input.set.read_at, times));
+}
+
+/// The first raise after a loss makes up for it.
+fn watch_refill(input: &Input, memory: &mut PoolState) {
+    let Some(lost) = memory.desired.lost else { return };
+    let later = |entry: &&Entry| {
+        entry.verb() == Verb::Raise && entry.written >= lost && entry.accepted().is_some()
+    };
+    if let Some(written) = input.open.iter().filter(later).map(|entry| entry.written).min() {
+        (memory.desired.lost, memory.desired.refilled) = (None, Some(written));
+    }
+}
+
+/// Others write the number of a pool that owns it, and no person said that they may.
+pub(super) fn has_second_writer(input: &Input, memory: &PoolState) -> bool {
+    input.policy.owner == Owner::Pool
+        && foreign_writes(input, memory) >= TWO_WRITERS
+        && input.policy.unconfirmed == Unconfirmed::Hold
 }
 
 /// As many are listed as the capacity says: two reads that agree are no old picture. Where the list lacks somebody whom
@@ -240,7 +311,7 @@ fn is_being_deleted(input: &Input, machine: &Machine) -> bool {
     let touches = |entry: &&Entry| {
         entry.verb() == Verb::Delete && entry.action.targets().iter().any(|t| t.is(machine))
     };
-    let last = || input.open.iter().filter(touches).max_by_key(|entry| entry.written);
+    let last = || input.open.iter().filter(touches).max_by_key(|entry| (entry.written, &entry.id));
     let refused = |entry: &Entry| entry.outcome_for(&machine.key()).is_some_and(|how| how.is_err());
     machine.lifecycle == Lifecycle::Deleting && !last().is_some_and(refused)
 }
@@ -260,12 +331,29 @@ pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> boo
     let sure = memory.desired.ledger.iter().all(|line| line.folded || line.least == line.most);
     let stands = (input.policy.owner == Owner::Pool && sure) || shown >= BELIEVED_AFTER;
     let explained = stands && (least..=most).contains(&seen) && !is_doubted(memory);
-    explained || (memory.desired.below.is_none() && agrees_with_list(input, pending))
+    let agrees = agrees_with_list(input, pending) || agrees_with_deletes(input, memory, pending);
+    explained || (memory.desired.below.is_none() && agrees)
+}
+
+/// As many are listed as the capacity says, with those that we delete, where it is known to count them to their end.
+fn agrees_with_deletes(input: &Input, memory: &PoolState, pending: u32) -> bool {
+    let known = memory.deletes.verdict == DeleteEffect::AtEnd;
+    let going = |m: &Machine| m.condition == Condition::Deleting;
+    let named = |m: &&Machine| !going(m) || m.lifecycle == Lifecycle::Deleting;
+    let seen = input.machines.iter().all(|machine| machine.missed == 0);
+    let listed = input.machines.iter().filter(named).count() + pending as usize;
+    known && seen && listed == input.set.capacity as usize
 }
 
 /// The capacity is not what our writes can explain, and that is not believed yet.
 const fn is_doubted(memory: &PoolState) -> bool {
     memory.desired.above.is_some() || memory.desired.below.is_some()
+}
+
+/// When a number that our writes do not explain has been read for long enough to be believed.
+pub(super) fn believed_at(memory: &PoolState) -> Option<Time> {
+    let Desired { above, below, shown_since, .. } = &memory.desired;
+    (*above).max(*below).max(*shown_since).map(|since| since.plus(BELIEVED_AFTER))
 }
 
 /// How often others changed the capacity within the hour.

@@ -45,6 +45,10 @@ impl Holds {
         &mut self.list[last]
     }
 
+    pub fn list(&self) -> &[Hold] {
+        &self.list
+    }
+
     /// In the order of the table of reasons' codes, so that the same snapshot gives the same bytes.
     pub fn finish(mut self) -> Vec<Hold> {
         self.list.sort_by(|a, b| (a.reason.code(), &a.say).cmp(&(b.reason.code(), &b.say)));

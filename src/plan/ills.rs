@@ -6,10 +6,12 @@ use crate::model::plan::Why;
 use crate::model::quantity::counted;
 
 use super::Desk;
-use super::course::Barrier;
+use super::breaker;
+use super::checkpoint::Barrier;
 use super::holds::machines;
-use super::reasons::{SOON, about};
-use super::refusals;
+use super::raise;
+use super::reasons::about;
+use super::refusals::{self, Shut};
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
 use super::send::{Sent, restores};
@@ -34,7 +36,7 @@ const KINDS: &[Kind] = &[
     (
         HoldReason::Kept,
         |row| row.is_untouchable() && (row.outdated || row.group == Group::Failed),
-        "to leave but held or protected",
+        "to leave but held by a person or protected in the cloud; release them, or take their protection off there",
         Some("release"),
     ),
     (
@@ -57,7 +59,13 @@ const KINDS: &[Kind] = &[
     ),
     (
         HoldReason::DrainBlocked,
-        |row| row.waiting && row.group.exists(),
+        |row| row.kept == Kept::Exception && row.group != Group::Failed,
+        "left as they are: the rollout ended without them after their removal was blocked again",
+        Some("retry"),
+    ),
+    (
+        HoldReason::DrainBlocked,
+        |row| row.waiting && row.group.exists() && row.kept != Kept::Exception,
         "back after a refused drain or removal, and tried again later",
         None,
     ),
@@ -96,7 +104,7 @@ fn about_unseen(desk: &mut Desk) {
 }
 
 fn about_limits(desk: &mut Desk, removals: &Removals) {
-    let (c, soon) = (desk.count, desk.input.now.plus(SOON));
+    let c = desk.count;
     if removals.blocked.floor {
         let say =
             format!("{} available and {} promised; the floor is {}", c.ready, c.promise, c.floor);
@@ -104,20 +112,45 @@ fn about_limits(desk: &mut Desk, removals: &Removals) {
             .add(HoldReason::Floor, say)
             .number("available", c.ready)
             .number("promise", c.promise)
-            .number("floor", c.floor)
-            .again(soon);
+            .number("floor", c.floor);
     }
     if removals.blocked.last {
         desk.holds
             .add(HoldReason::LastAvailable, "the last available machine waits for another")
-            .number("available", c.ready)
-            .again(soon);
+            .number("available", c.ready);
     }
+    if removals.blocked.shut {
+        about_shut(desk);
+    }
+}
+
+/// What is wanted would be missing: no raise may be sent in its place.
+fn about_shut(desk: &mut Desk) {
+    let (input, memory, holds) = (desk.input, &desk.memory, &mut desk.holds);
+    match refusals::supply(input, memory).shut {
+        Some(Shut::Unsafe) => raise::hold_unsafe(input, memory, holds),
+        Some(Shut::Writers) => {
+            raise::hold_writers(input, memory, holds);
+        }
+        Some(Shut::Natives) => {
+            raise::hold_natives(input, holds);
+        }
+        // The hold on the refusal is there whether anything is wished for or not.
+        Some(Shut::Refused) | None => {}
+    }
+    let (exist, desired) = (desk.count.exist, desk.count.desired);
+    desk.holds
+        .add(
+            HoldReason::Floor,
+            format!("{exist} there and {desired} wanted, and no other can be had now"),
+        )
+        .number("exist", exist)
+        .number("desired", desired);
 }
 
 fn about_failed(desk: &mut Desk, left: i64) {
     if desk.repair_stopped {
-        let casualties = desk.memory.casualties.len() as i64;
+        let casualties = breaker::failed(desk.input, &desk.memory, &desk.rows) as i64;
         desk.holds
             .add(
                 HoldReason::Breaker,
@@ -135,27 +168,16 @@ fn about_failed(desk: &mut Desk, left: i64) {
                 HoldReason::RepairInTurn,
                 machines(left, "failed and repaired in turn, a few at a time"),
             )
-            .number("failed", left)
-            .again(desk.input.now.plus(SOON));
+            .number("failed", left);
     }
 }
 
 pub(super) fn about_what_is_under_way(desk: &mut Desk, sent: &Sent) {
-    let (c, soon) = (desk.count, desk.input.now.plus(SOON));
+    let c = desk.count;
     if c.pending > 0 {
         desk.holds
             .add(HoldReason::RaisedNotSeen, machines(c.pending, "asked for and not listed yet"))
-            .number("pending", c.pending)
-            .again(soon);
-    }
-    if refusals::lets_others_end(desk.input, &desk.memory) {
-        desk.holds
-            .add(
-                HoldReason::DeleteAlone,
-                "a request goes on alone: beside another, the cloud lately refused one or ended it",
-            )
-            .number("leaving", c.leaving)
-            .again(soon);
+            .number("pending", c.pending);
     }
     let back = |moved: &&(usize, Lifecycle, Why)| moved.1 == Lifecycle::InService;
     let back: Vec<u32> =
@@ -200,7 +222,6 @@ pub(super) fn about_what_is_under_way(desk: &mut Desk, sent: &Sent) {
                 format!("{} on target and available; at most {wave} more at a time", c.proven),
             )
             .number("proven", c.proven)
-            .number("wave", wave)
-            .again(soon);
+            .number("wave", wave);
     }
 }

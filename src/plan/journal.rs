@@ -19,7 +19,7 @@ pub(super) struct Journal<'a> {
     pub raise_not_landed: bool,
     /// The cloud may still be at a raise of ours.
     pub making: bool,
-    /// A write whose answer was lost and that no later listing has settled.
+    /// A write whose answer was lost and that no later read has settled.
     pub in_doubt: bool,
     /// When a write of ours to the set was last answered: what was read before does not show it.
     pub last_answer: Option<Time>,
@@ -38,6 +38,13 @@ pub(super) struct Touch<'a> {
 }
 
 impl Touch<'_> {
+    /// A delete that was withdrawn before it was sent.
+    pub const fn is_unsent(&self) -> bool {
+        let withdrawn =
+            matches!(self.entry.phase, Phase::Ended { outcome: Outcome::Withdrawn, .. });
+        withdrawn && matches!(self.verb, Verb::Delete)
+    }
+
     /// A delete that ended with its machine gone.
     pub fn took_it(&self) -> bool {
         self.verb == Verb::Delete
@@ -77,7 +84,7 @@ impl<'a> Journal<'a> {
         journal.read_raises();
         let writes = input.open.iter().filter(|entry| is_write(entry.verb()));
         journal.last_answer = writes.filter_map(Entry::last_answer).max();
-        journal.in_doubt = input.open.iter().any(|entry| is_in_doubt(input, entry));
+        journal.in_doubt = input.open.iter().any(|entry| !entry.is_settled_by(input.set));
         journal
     }
 
@@ -98,7 +105,7 @@ impl<'a> Journal<'a> {
         let id = machine.id.as_str();
         let from = self.by_id.partition_point(|row| row.0 < id);
         for (_, entry, target) in self.by_id[from..].iter().take_while(|row| row.0 == id) {
-            if machine.created <= entry.written {
+            if born(self.input, machine) <= entry.written {
                 touches.push(touch(entry, target, machine));
             }
         }
@@ -110,9 +117,9 @@ impl<'a> Journal<'a> {
         let input = self.input;
         let mut raises: Vec<(&Entry, u32)> = Vec::new();
         for entry in input.open {
-            let Action::Raise { from, to, .. } = &entry.action else { continue };
+            let Action::Raise { to, .. } = &entry.action else { continue };
             if !is_raise_settled(input, entry) {
-                raises.push((entry, to.saturating_sub(*from)));
+                raises.push((entry, entry.action.births()));
             }
             self.raise_not_landed |= !has_landed(input, entry, *to);
         }
@@ -123,11 +130,12 @@ impl<'a> Journal<'a> {
         raises.sort_by(|a, b| (a.0.written, &a.0.id).cmp(&(b.0.written, &b.0.id)));
         // Each newly listed machine is explained by the oldest raise that still lacks one.
         let first = raises[0].0.written;
-        let mut born: Vec<&Machine> =
+        let mut listed: Vec<&Machine> =
             input.machines.iter().filter(|machine| machine.first_seen >= first).collect();
-        born.sort_unstable_by_key(|machine| machine.first_seen);
-        for machine in born {
-            let owner = raises.iter_mut().find(|(entry, left)| *left > 0 && bore(entry, machine));
+        listed.sort_unstable_by_key(|machine| machine.first_seen);
+        for machine in listed {
+            let owner =
+                raises.iter_mut().find(|(entry, left)| *left > 0 && bore(input, entry, machine));
             if let Some((_, left)) = owner {
                 *left -= 1;
             }
@@ -146,13 +154,18 @@ fn touch<'a>(entry: &'a Entry, target: &'a Target, machine: &Machine) -> Touch<'
 
 /// The cloud's clock may be this far behind ours.
 // 5 s: more than disciplined clocks drift.
-const CLOCK_SKEW: Span = Span::seconds(5);
+pub(super) const CLOCK_SKEW: Span = Span::seconds(5);
+
+/// When it was born, by our clock.
+pub(super) fn born(input: &Input, machine: &Machine) -> Time {
+    input.facts.clock_ahead.map_or(machine.created, |ahead| machine.created.told_by(ahead))
+}
 
 /// Whether this raise may have brought that machine. What the read showed on which the raise rests is none of its own,
 /// and neither is one that was born before and listed late.
-fn bore(entry: &Entry, machine: &Machine) -> bool {
+pub(super) fn bore(input: &Input, entry: &Entry, machine: &Machine) -> bool {
     let seen = machine.first_seen;
-    let younger = machine.created.plus(CLOCK_SKEW) >= entry.written;
+    let younger = born(input, machine).plus(CLOCK_SKEW) >= entry.written;
     younger && (seen > entry.written || (seen == entry.written && machine.created == seen))
 }
 
@@ -172,8 +185,19 @@ fn is_raise_settled(input: &Input, entry: &Entry) -> bool {
         {
             true
         }
-        _ => input.set.complete && input.set.read_at >= at.plus(RAISE_SETTLES),
+        _ => shows_births(input, *at),
     }
+}
+
+fn shows_births(input: &Input, ended: Time) -> bool {
+    input.set.complete && input.set.read_at >= ended.plus(RAISE_SETTLES)
+}
+
+/// When this raise ended, if the cloud took it and this look shows all that will ever come of it.
+pub(super) fn settles_at(input: &Input, entry: &Entry) -> Option<Time> {
+    let (at, outcome) = entry.outcome()?;
+    let took = *outcome == Outcome::Done || entry.accepted().is_some();
+    (took && *outcome != Outcome::Withdrawn && shows_births(input, at)).then_some(at)
 }
 
 /// Its number, or a later one, was read. Deletes of ours may have lowered the capacity again meanwhile.
@@ -194,16 +218,5 @@ fn has_landed(input: &Input, entry: &Entry, to: u32) -> bool {
             input.set.read_at > *at && shown()
         }
         Phase::Ended { .. } => true,
-    }
-}
-
-/// A lost answer stays a doubt until a complete listing begun later was folded in, and the entry was ended by it.
-fn is_in_doubt(input: &Input, entry: &Entry) -> bool {
-    match &entry.phase {
-        Phase::Doubtful { at } => !(input.set.complete && input.set.read_at > *at),
-        Phase::Ended { at, outcome: Outcome::Refused(refused), .. } => {
-            refused.refusal == Refusal::Unclear && !(input.set.complete && input.set.read_at > *at)
-        }
-        _ => false,
     }
 }

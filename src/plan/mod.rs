@@ -5,47 +5,58 @@
 //!
 //! Begin with [`plan`], which is the order of steps; `numbers` is the arithmetic, `remove` the order of removal.
 
+mod approve;
 mod asks;
+mod breaker;
+mod checkpoint;
 mod course;
 mod create;
+mod deletes;
 mod desired;
+mod doing;
+mod exceptions;
 mod explain;
+mod good;
+mod health;
 mod holds;
 mod ills;
+mod in_place;
 mod journal;
 mod limit;
+mod looks;
 mod model;
+mod notices;
 mod numbers;
 mod opening;
+mod pause;
 mod pick;
+mod progress;
+mod raise;
 mod reasons;
 mod refusals;
 mod remove;
 mod report;
 mod rows;
 mod send;
+mod setbacks;
 mod surplus;
 mod tombs;
 
-use crate::model::action::{Action, READ_IS_FRESH, Verb};
-use crate::model::plan::{Input, PlanBug, Planned, Why};
-use crate::model::policy::{Method, Owner};
+use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
+use crate::model::plan::{AskAnswer, Input, PlanBug, Planned, Why};
+use crate::model::policy::{Method, Owner, Unconfirmed};
 use crate::model::quantity::{MOST_MACHINES, Resolved, resolve};
-use crate::model::rollout::{Cause, PoolState, Stage};
-use crate::model::time::Span;
+use crate::model::rollout::{Cause, PoolState, Probe, Stage};
 
 use asks::Asked;
-use course::{Barrier, Closed};
+use checkpoint::Barrier;
+use course::Closed;
 use create::Wish;
 use holds::Holds;
 use journal::Journal;
 use numbers::Count;
 use remove::{Limits, Removals};
 use rows::{Group, Reference, Row};
-
-/// That nothing is done behind a closed window is noted so often.
-// 5 min: the pace of a pool at rest, and little beside any progress deadline.
-const SHUT_IS_TOLD: Span = Span::minutes(5);
 
 /// What one turn knows when it decides; the steps fill it in order.
 struct Desk<'a, 'i> {
@@ -73,34 +84,44 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     let mut memory = input.state.cloned().unwrap_or_default();
     let first_sight = memory.adopted.is_none();
     let journal = Journal::read(input);
-    course::follow_model(input, &mut memory);
+    good::follow_model(input, &mut memory);
+    model::follow_wish(input, &mut memory);
+    raise::learn_etag(input, &mut memory);
     desired::settle(input, &mut memory, journal.pending);
+    setbacks::learn(input, &mut memory);
+    exceptions::learn(input, &mut memory);
     if !input.asks.is_empty() {
         // What a person says now is said to the rollout that opens or turns in this very turn.
         course::begin(input, &mut memory);
     }
-    let Asked { mut answers, settle_capacity } = asks::honour(input, &mut memory);
+    let Asked { mut answers, settle_capacity, skip_watch } = asks::honour(input, &mut memory);
     let (mut rows, zones) = rows::classify(input, &journal, &mut memory);
     course::steer(input, &mut memory, &rows);
     let mut desk = sit_down(input, memory, std::mem::take(&mut rows), &journal, &zones);
     if first_sight {
         desk.memory.surplus_confirmed = desk.count.exist + desk.count.failed <= desk.count.desired;
     }
-    desk.advance();
-    refusals::learn_refusals(input, &mut desk.memory, &desk.count);
+    desk.advance(skip_watch);
+    if skip_watch && desk.memory.rollout.is_some() {
+        asks::skipped_nothing(input, &mut answers);
+    }
+    refusals::learn(input, &mut desk.memory, &journal, &desk.count);
+    deletes::learn(input, &mut desk.memory, &journal, &desk.count, &desk.rows);
     let picture = desk.picture_is_good(&journal);
     desk.picture = picture;
     let removals = desk.choose_removals(&journal, first_sight);
-    let sent = send::requests(&desk, &removals, picture);
+    let sent = send::requests(&desk, &removals, picture, journal.in_doubt);
     let then = desk.count.with_back(sent.back().map(|at| &desk.rows[at]));
     let wish = desk.wish(&then);
     numbers::check(&then, desk.rows.len(), desk.gate(), wish.total())?;
     let mut actions = Vec::new();
     if picture {
-        let model = model::write(input, &mut desk.memory, wish.fill > 0);
-        let asked = create::Asked { wish, settle: settle_capacity };
-        let raise =
-            create::raise(input, &desk.memory, &journal, &desk.count, asked, &mut desk.holds);
+        let model = if journal.in_doubt {
+            None
+        } else {
+            model::write(input, &mut desk.memory, wish.fill > 0)
+        };
+        let raise = desk.raise(&journal, wish, settle_capacity);
         // A raise comes up on the model that is read: with the model written in the same turn it waits for the next look.
         actions.extend(if model.is_some() { model } else { raise });
     }
@@ -110,7 +131,9 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     actions.extend(sent.actions.iter().cloned());
     actions.sort_by_key(Action::verb);
     desk.settle_up(&removals, &sent);
+    looks::learn_deletes(input, &mut desk.memory);
     reasons::collect(&mut desk, &removals, &sent, &journal);
+    approve::note(&mut desk);
     let planned = report::report(desk, &removals, &sent, actions, answers);
     Ok(if picture { planned } else { untouched(planned, input) })
 }
@@ -118,7 +141,8 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
 /// On a cut or old read nothing but restoring is done, and the memory comes back as it was.
 fn untouched(mut planned: Planned, input: &Input) -> Planned {
     planned.state = input.state.cloned().unwrap_or_default();
-    for answer in &mut planned.report.asks {
+    let new = |answer: &&mut AskAnswer| !planned.state.honoured.contains(&answer.id);
+    for answer in planned.report.asks.iter_mut().filter(new) {
         answer.accepted = false;
         answer.say = "waits for a complete and fresh listing; ask again".into();
     }
@@ -192,24 +216,25 @@ impl Desk<'_, '_> {
         self.count.named > 0 || (self.memory.rollout.is_some() && self.count.out > 0)
     }
 
-    /// Complete, fresh, begun after the last answer to a write of ours, and nothing in doubt.
+    /// Complete, fresh, and begun after the last answer to a write of ours.
     fn picture_is_good(&self, journal: &Journal) -> bool {
         let set = self.input.set;
         let fresh =
             self.input.now.since(set.read_at) <= READ_IS_FRESH && set.read_at <= self.input.now;
-        set.complete && fresh && !journal.in_doubt && journal.last_answer <= Some(set.read_at)
+        set.complete && fresh && journal.last_answer <= Some(set.read_at)
     }
 
     /// Checkpoints, ramp, progress and the end of the rollout. May change which way is up.
-    fn advance(&mut self) {
+    fn advance(&mut self, skip_watch: bool) {
         let input = self.input;
         let proven = self.count.proven.max(0) as u32;
         self.barrier = match self.memory.rollout.as_ref().map(|rollout| &rollout.stage) {
             Some(Stage::Going | Stage::Baking { .. }) => {
-                course::barrier(input, &mut self.memory, proven)
+                checkpoint::barrier(input, &mut self.memory, proven)
             }
             _ => Barrier::None,
         };
+        exceptions::conclude(self);
         let c = &self.count;
         let off = |row: &&Row| row.group == Group::Leaving && row.written_off;
         let leaving = c.leaving - self.rows.iter().filter(off).count() as i64;
@@ -219,8 +244,10 @@ impl Desk<'_, '_> {
             && c.pending == 0
             && c.proven >= (c.desired - c.kept).max(0);
         let kept = c.kept.max(0) as u32;
-        self.note_progress();
-        course::finish(input, &mut self.memory, at_goal, kept);
+        progress::note(self);
+        course::resume_after_failure(input, &mut self.memory, &self.count);
+        checkpoint::finish(input, &mut self.memory, at_goal, kept, skip_watch);
+        good::remember_serving(input, &mut self.memory, &self.rows, &self.count);
         self.look_again();
         let slots = self.count.surge + self.count.unavailable;
         self.wave = numbers::wave(self.ramp(), self.count.proven, slots);
@@ -245,24 +272,6 @@ impl Desk<'_, '_> {
         let rollout = self.memory.rollout.as_ref()?;
         let unproven = rollout.cause == Cause::Revision;
         self.input.policy.rollout.ramp.filter(|_| unproven)
-    }
-
-    fn note_progress(&mut self) {
-        let (now, count) = (self.input.now, self.count);
-        let Some(rollout) = &mut self.memory.rollout else { return };
-        let available = count.proven.max(0) as u32;
-        let left = (count.out + count.named).max(0) as u32;
-        let progress = &mut rollout.progress;
-        if available > progress.current_available {
-            rollout.failed_in_a_row = 0;
-        }
-        // A closed window is no want of progress: its time is not counted.
-        let shut = self.closed == Some(Closed::Window) && now.since(progress.at) >= SHUT_IS_TOLD;
-        if available > progress.current_available || left < progress.outdated_left || shut {
-            progress.at = now;
-        }
-        progress.current_available = available;
-        progress.outdated_left = left;
     }
 
     /// With `c` as it will be when those that come back are there. Whoever of them was named waits for its turn to go.
@@ -291,40 +300,66 @@ impl Desk<'_, '_> {
         }
     }
 
-    /// In place, one machine more than D stands in where none may be missing.
+    /// In place, one machine more than D stands in where none may be missing, until all that were updated serve.
     fn buffer(&self) -> i64 {
         let c = &self.count;
         // What stays outdated after a rollout ended is left to nobody.
-        let left = self.rolling() || c.updating > 0;
+        let left = self.rolling() || c.updating > 0 || self.rows.iter().any(in_place::is_awaited);
         i64::from(left && c.surge > 0 && (c.unavailable == 0 || c.desired == 1))
     }
 
     fn choose_removals(&mut self, journal: &Journal, first: bool) -> Removals {
         let repair = self.repair_limit();
-        if self.stands().is_some() {
+        let told = setbacks::told_to_wait(self.input, &self.memory, Verb::Delete);
+        if told || self.stands().is_some_and(|why| why != Why::WaitsRefused) {
             return Removals::default();
         }
+        let waits = |verb| setbacks::of_request(self.input, &self.memory, verb).is_some();
+        let alone = setbacks::goes_alone(self.input, &self.memory);
         let limits = Limits {
             gate: self.gate() && !self.surplus_in_doubt(),
             rolling: self.rolling(),
             repair,
             breaker: self.repair_stopped,
             far: self.far,
-            ready_outdated: self.ready_outdated_limit(),
             surplus: explain::surplus_limit(self.input, &self.memory, &self.count, journal, first),
-            surge_refused: refusals::surge_refused(self.input, &self.memory),
+            supply: refusals::supply(self.input, &self.memory),
             in_place: self.input.policy.rollout.method == Method::Reimage,
             buffer: self.buffer(),
+            removals_wait: waits(Verb::Delete) || alone,
+            updates_wait: waits(Verb::Reimage) || alone,
+            elsewhere: self.input.set.revision != self.reference.revision,
+            for_room: self.failed_for_room(),
         };
         let order = self.zone_order.clone();
-        remove::remove(self.input, &self.rows, &self.count, limits, order)
+        let mut removals = remove::remove(self.input, &self.rows, &self.count, limits, order);
+        if journal.in_doubt {
+            // Until it is known what a lost request did, only what failed leaves.
+            removals.picked.retain(|(_, because)| *because == Because::Failed);
+            removals.updated.clear();
+        }
+        removals
+    }
+
+    fn raise(&mut self, journal: &Journal, wish: Wish, settle: bool) -> Option<Action> {
+        let (input, memory, rows) = (self.input, &self.memory, &self.rows[..]);
+        let picture = raise::Picture { input, memory, journal, count: &self.count, rows };
+        let probes = raise::is_probe(picture) && !settle;
+        let action = raise::raise(picture, wish, settle, &mut self.holds)?;
+        if probes {
+            self.memory.deletes.probe = Some(Probe { at: input.now, births: action.births() });
+        }
+        Some(action)
     }
 
     /// What stands against every removal of this turn.
     fn stands(&self) -> Option<Why> {
         match () {
             () if !self.picture || self.is_blind() => Some(Why::WaitsPicture),
-            () if refusals::lets_others_end(self.input, &self.memory) => Some(Why::WaitsAlone),
+            () if desired::evictions_take_size(self.input) => Some(Why::WaitsPicture),
+            () if setbacks::of_request(self.input, &self.memory, Verb::Delete).is_some() => {
+                Some(Why::WaitsRefused)
+            }
             () => None,
         }
     }
@@ -338,31 +373,30 @@ impl Desk<'_, '_> {
     /// More than any surge explains, and nobody said that so many may leave: none of them leaves as outdated either.
     fn surplus_in_doubt(&self) -> bool {
         let c = &self.count;
-        let agreed =
-            self.memory.surplus_confirmed || explain::is_confirmed(self.input, &self.memory);
+        let allowed = self.input.policy.unconfirmed == Unconfirmed::Allow;
+        let agreed = self.memory.surplus_confirmed || allowed;
         !agreed && c.exist + c.failed > c.ceiling
     }
 
     fn repair_limit(&mut self) -> i64 {
-        self.repair_stopped = explain::breaker_is_open(self.input, &mut self.memory, &self.rows);
+        self.repair_stopped = breaker::is_open(self.input, &mut self.memory, &self.rows);
         if self.repair_stopped {
             return 0;
         }
         let leaving = self.rows.iter().filter(|row| {
-            row.group == Group::Leaving
-                && !row.written_off
-                && row.because == Some(crate::model::action::Because::Failed)
+            row.group == Group::Leaving && !row.written_off && row.because == Some(Because::Failed)
         });
         let missing = (self.count.desired - self.count.exist).max(0);
         let unreplaced = (leaving.count() as i64).min(missing);
         i64::from(self.input.policy.repair.max_at_once) - unreplaced
     }
 
-    /// Without capacity for a replacement only one is risked, and none while one is missing.
-    fn ready_outdated_limit(&self) -> i64 {
-        use crate::model::journal::Refusal;
-        let refused = self.memory.backoff.iter().any(|b| b.refusal == Refusal::NoCapacity);
-        if refused { (1 - self.count.fill().max(0)).max(0) } else { i64::MAX }
+    /// The breaker is open for long, and the pool is full of what it holds: one goes, that a new machine may tell.
+    fn failed_for_room(&self) -> Option<usize> {
+        let full = self.count.live >= self.count.ceiling;
+        let still = self.count.leaving + self.count.young + self.count.pending == 0;
+        let tells = self.repair_stopped && full && still;
+        tells.then(|| breaker::let_one_go(self.input, &self.memory, &self.rows)).flatten()
     }
 
     /// What is remembered of what was decided.

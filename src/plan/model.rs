@@ -3,18 +3,24 @@
 use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH, Verb};
 use crate::model::ids::Revision;
 use crate::model::inventory::{ModelFields, Orchestration};
-use crate::model::journal::{Entry, Outcome, Refused};
+use crate::model::journal::{Entry, NO_ROOM_AGAIN, Outcome, Phase, Refusal, Refused};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::policy::{Image, Rollback};
-use crate::model::rollout::{Cause, PoolState, Stage, Writing};
+use crate::model::rollout::{Cause, GoodRevision, ModelBackOff, PoolState, Stage, Writing};
 use crate::model::time::{Span, Time};
 
-/// A model write that came to nothing is asked again after this.
-// A minute: every read until then may still lag behind it, and a refusal costs one call a minute.
-const ASK_AGAIN: Span = Span::seconds(60);
+/// A write of the model that no read shows within this time after its end came to nothing.
+// A minute: every read until then may still lag behind it.
+const SHOWS_WITHIN: Span = Span::seconds(60);
+
+/// The first and the longest back-off of a refused write.
+// Conflicts pass within a minute; rights and wrong values change when a person acts, who asks for the next try.
+const FIRST: Span = Span::minutes(1);
+const LONGEST: Span = Span::minutes(30);
 
 use super::create;
+use super::good;
 
 /// A set may hold this many models; with one fewer, a new one waits.
 // Azure refuses even to scale out when machines refer to eleven models.
@@ -44,44 +50,95 @@ pub(super) fn referenced(machines: &[Machine]) -> usize {
     revisions.len()
 }
 
-/// A write that was refused, or that nobody knows of any more and no read shows, is asked again a while later; one that
-/// never left, at once.
-pub(super) fn give_up(input: &Input, memory: &mut PoolState) {
+/// The entry of this write, and of no earlier one.
+fn is_of(entry: &Entry, writing: &Writing) -> bool {
+    let lasted = entry
+        .outcome()
+        .is_none_or(|(at, outcome)| at > writing.at && !matches!(outcome, Outcome::Withdrawn));
+    entry.verb() == Verb::UpdateModel && (entry.written >= writing.at || lasted)
+}
+
+/// What became of a write that no read shows: one that never left is made again at once; one that was refused, or of which
+/// nothing is known any more, after its back-off.
+pub(super) fn settle_write(input: &Input, memory: &mut PoolState) {
     let Some(writing) = &memory.model.writing else { return };
-    let mut left = true;
-    for entry in input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel) {
-        match entry.outcome() {
-            // Whoever meant to send it was killed or deposed before: no read will ever show it.
-            Some((_, Outcome::Withdrawn)) if entry.written >= writing.at => left = false,
-            Some(_) if entry.waits_for_room(input.set.read_at) => return,
-            Some(_) => {}
-            None => return,
-        }
-    }
-    if left && given_up_at(input, memory).is_some_and(|at| input.set.read_at < at) {
+    let entries = || input.open.iter().filter(|entry| is_of(entry, writing));
+    if entries().any(|entry| !entry.is_ended()) {
         return;
     }
-    if !writing.put_back {
-        memory.model.wanted_fields = None;
+    let last = entries().max_by_key(|entry| (entry.outcome().map(|(at, _)| at), &entry.id));
+    let came = match last.map(|entry| &entry.phase) {
+        // Whoever meant to send it was killed or deposed before: no read will ever show it.
+        Some(Phase::Ended { outcome: Outcome::Withdrawn, .. }) => {
+            memory.model.writing = None;
+            return;
+        }
+        Some(Phase::Ended { at, accepted: None, outcome: Outcome::Refused(refused) })
+            if !matches!(refused.refusal, Refusal::Unclear | Refusal::Preempted) =>
+        {
+            Some((*at, refused.clone()))
+        }
+        _ if given_up_at(input, memory).is_some_and(|at| input.set.read_at < at) => None,
+        Some(Phase::Ended { at, outcome: Outcome::Refused(refused), .. }) => {
+            Some((*at, refused.clone()))
+        }
+        _ => Some((input.now, Refused::plain(Refusal::Unclear))),
+    };
+    if let Some((at, refused)) = came
+        && let Some(writing) = memory.model.writing.take()
+    {
+        back_off(memory, writing.fields, at, refused);
     }
-    memory.model.writing = None;
 }
 
-/// When a write that came to nothing is given up.
+fn back_off(memory: &mut PoolState, fields: ModelFields, at: Time, refused: Refused) {
+    let known = memory.model.back_off.take().filter(|known| known.fields == fields);
+    let times = known.map_or(1, |known| known.times.saturating_add(1));
+    let wait = match refused.refusal {
+        Refusal::Quota => NO_ROOM_AGAIN,
+        Refusal::Forbidden | Refusal::Invalid => LONGEST,
+        _ => FIRST.times(1 << (times - 1).min(8)).min(LONGEST),
+    };
+    let until = at.plus(wait);
+    memory.model.back_off = Some(ModelBackOff {
+        fields,
+        refusal: refused.refusal,
+        code: refused.code,
+        times,
+        at,
+        until: refused.retry_at.map_or(until, |told| told.max(until)),
+        retry_at: refused.retry_at,
+    });
+}
+
+/// A person asks for the next try now; what the cloud itself said of it stands. How many writes are tried at once.
+pub(super) fn try_at_once(input: &Input, memory: &mut PoolState) -> usize {
+    let told = memory.model.back_off.as_ref().and_then(|known| known.retry_at);
+    match (told.filter(|told| *told > input.now), &mut memory.model.back_off) {
+        (Some(told), Some(known)) => {
+            known.until = told;
+            0
+        }
+        (_, back_off) => usize::from(back_off.take().is_some_and(|known| known.until > input.now)),
+    }
+}
+
+/// When a write that came to nothing is given up, or a refused one is tried again.
 pub(super) fn given_up_at(input: &Input, memory: &PoolState) -> Option<Time> {
-    let writing = memory.model.writing.as_ref()?;
-    let writes = input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel);
+    let Some(writing) = memory.model.writing.as_ref() else {
+        return refused(input, memory).map(|known| known.until);
+    };
+    let writes = input.open.iter().filter(|entry| is_of(entry, writing));
     let ended = writes.filter_map(|entry| Some(entry.outcome()?.0)).max();
-    Some(ended.unwrap_or(writing.at).max(writing.at).plus(ASK_AGAIN))
+    Some(ended.unwrap_or(writing.at).max(writing.at).plus(SHOWS_WITHIN))
 }
 
-/// How the last write of the model was refused, while that is fresh.
-pub(super) fn refusal<'i>(input: &'i Input) -> Option<&'i Refused> {
-    let writes = input.open.iter().filter(|entry| entry.verb() == Verb::UpdateModel);
-    writes.filter_map(Entry::outcome).find_map(|(_, outcome)| match outcome {
-        Outcome::Refused(refused) => Some(refused),
-        _ => None,
-    })
+/// The refusal that stands against writing the model now.
+pub(super) fn refused<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m ModelBackOff> {
+    let waits = memory.model.back_off.as_ref().filter(|known| input.now < known.until);
+    let known = waits.filter(|_| memory.model.writing.is_none())?;
+    let due = |grows| what(input, memory, grows).is_some_and(|(fields, ..)| fields == known.fields);
+    (due(false) || due(true)).then_some(known)
 }
 
 /// Machines refer to so many models that a new one must wait.
@@ -98,27 +155,46 @@ pub(super) fn waits_for_room(input: &Input, memory: &PoolState) -> bool {
     memory.rollout.is_none() && is_crowded(input) && lacks().unwrap_or(false)
 }
 
+/// The file asks for what the model carries already: where that is another wish than before, people want the revision in
+/// the set.
+pub(super) fn follow_wish(input: &Input, memory: &mut PoolState) {
+    let (Some(model), Some(wish)) = (&input.set.model, wanted_fields(input)) else { return };
+    let there = memory.model.seen.as_ref() == Some(&input.set.revision);
+    if memory.model.writing.is_some() || !there || !model.carries(&wish.without_tags()) {
+        return;
+    }
+    let turned = memory.model.wanted_fields.as_ref().is_some_and(|before| wish.moves(before));
+    if turned || model.carries(&wish) {
+        memory.model.wanted_fields = Some(wish);
+    }
+    if turned {
+        good::want(input, memory);
+    }
+}
+
 /// The write this turn needs, if any. At most one is under way.
 pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Option<Action> {
     if memory.model.writing.is_some() {
         return None;
     }
-    // What the model carries already needs no write, and is no new wish once it was put back.
-    if let (Some(model), Some(wanted)) = (&input.set.model, wanted_fields(input))
-        && model.carries(&wanted)
-    {
-        memory.model.wanted_fields = Some(wanted);
-    }
     let (fields, why, reason) = what(input, memory, grows)?;
+    if refused(input, memory).is_some_and(|known| known.fields == fields) {
+        return None;
+    }
+    if why == ModelWrite::Wanted {
+        memory.model.wanted_fields = wanted_fields(input);
+        memory.model.declined &= !fields.names_machine();
+        if let Some(wanted) = memory.wanted.clone().filter(|wanted| *wanted == input.set.revision) {
+            // This read shows the fields of what is left.
+            good::remember_left(input, memory, &wanted);
+        }
+    }
     memory.model.writing = Some(Writing {
         over: input.set.revision.clone(),
         fields: fields.clone(),
         put_back: why == ModelWrite::PutBack,
         at: input.now,
     });
-    if why == ModelWrite::Wanted {
-        memory.model.wanted_fields = Some(fields.clone());
-    }
     Some(Action::UpdateModel { fields, why, reason: reason.into(), expect: expect(input) })
 }
 
@@ -141,36 +217,75 @@ fn what(
         return Some((back, ModelWrite::PutBack, "the last good model is put back"));
     }
     let wanted = wanted_fields(input)?;
-    let new_wish = memory.model.wanted_fields.as_ref() != Some(&wanted);
-    let waits_for_person = memory.mixed
+    if model.carries(&wanted) {
+        return None;
+    }
+    if !model.carries(&wanted.without_tags())
+        && !is_crowded(input)
+        && !waits_for_person(memory, &wanted)
+    {
+        return Some((wanted, ModelWrite::Wanted, "the pool file wants these fields in the model"));
+    }
+    let tags = wanted.only_tags();
+    let reason = "the pool file wants these tags on the set";
+    (!model.carries(&tags)).then_some((tags, ModelWrite::Wanted, reason))
+}
+
+/// The wish was left for being bad, and is not written again before it changes or a person asks for it.
+fn waits_for_person(memory: &PoolState, wanted: &ModelFields) -> bool {
+    let left = memory.mixed
         || memory.rollout.as_ref().is_some_and(|r| {
             matches!(r.stage, Stage::Failing { .. }) || r.cause == Cause::Rollback
         })
-        || memory.model.put_back_over.is_some();
-    if model.carries(&wanted) || (waits_for_person && !new_wish) || is_crowded(input) {
-        return None;
-    }
-    Some((wanted, ModelWrite::Wanted, "the pool file wants these fields in the model"))
+        || memory.model.put_back_over.is_some()
+        || memory.model.declined;
+    left && memory.model.wanted_fields.as_ref().is_some_and(|before| !wanted.moves(before))
 }
 
-/// The fields of the last good revision, when the model must go back to them; `grows`: machines are missing.
+/// Another model is on its way into the set, or about to be: nothing is replaced by what it is now.
+pub(super) fn is_moving(input: &Input, memory: &PoolState) -> bool {
+    if let Some(writing) = &memory.model.writing {
+        return writing.fields.names_machine();
+    }
+    let full = refused(input, memory).is_some_and(|known| known.refusal == Refusal::Quota);
+    let wish = what(input, memory, false).filter(|_| !full);
+    wish.is_some_and(|(fields, ..)| fields.names_machine())
+}
+
+/// The fields of the good revision, when the model must go back to it; `grows`: machines are missing.
 fn put_back(input: &Input, memory: &PoolState, grows: bool) -> Option<ModelFields> {
-    let rollout_is_bad = memory.rollout.as_ref().is_some_and(|rollout| {
+    let rollout = memory.rollout.as_ref();
+    let rollout_is_bad = rollout.is_some_and(|rollout| {
         matches!(rollout.stage, Stage::Failing { .. }) && input.set.revision == rollout.to
             || rollout.cause == Cause::Rollback && input.set.revision != rollout.to
     });
     let abandoned = memory.mixed && memory.wanted.as_ref() != Some(&input.set.revision);
     // While a person holds a rollout of which nothing ever served, what is missing comes up on the last good one.
-    let paused = memory.rollout.as_ref().is_some_and(|rollout| {
+    let paused = rollout.is_some_and(|rollout| {
         matches!(rollout.stage, Stage::Paused { .. }) && input.set.revision == rollout.to
     });
     let pinned = grows && paused && create::is_unproven(input, memory);
-    if !rollout_is_bad && !abandoned && !pinned {
+    let owns = !input.policy.model.is_empty();
+    let carried_on = grows && owns && create::has_open_failure(input, memory);
+    if !rollout_is_bad && !abandoned && !pinned && !carried_on {
         return None;
     }
-    let owns = !input.policy.model.is_empty();
     if !owns && input.policy.rollout.rollback != Rollback::WriteModel {
         return None;
     }
-    memory.model.good_fields.clone()
+    Some(way_back(input, memory)?.fields.as_ref()?.without_tags())
+}
+
+/// The good revision that the model goes back to.
+fn way_back<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m GoodRevision> {
+    let here = &input.set.revision;
+    let Some(rollout) = &memory.rollout else {
+        return memory.good_revision(memory.wanted.as_ref()?);
+    };
+    if rollout.cause == Cause::Rollback {
+        return memory.good_revision(&rollout.to);
+    }
+    let from = rollout.from.as_ref().filter(|from| *from != here);
+    let last = || memory.good_revisions.iter().rev().find(|good| good.revision != *here);
+    from.and_then(|from| memory.good_revision(from)).or_else(last)
 }

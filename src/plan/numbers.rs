@@ -29,13 +29,7 @@ pub(super) struct Count {
     pub pending: i64,
     pub live: i64,
     /// Of those leaving, the ones being deleted.
-    pub deleting: i64,
-    /// With those whose deletion is overdue.
     pub ending: i64,
-    /// Ghosts that are still listed.
-    pub shades: i64,
-    /// Deletions past their deadline, of machines that are still listed.
-    pub stuck: i64,
     /// Listed and left out of `live`; the capacity may still hold their places.
     pub excused: i64,
     pub exist: i64,
@@ -72,16 +66,7 @@ impl Count {
             let gone = row.group == Group::Ghost && row.unlisted;
             let deleted = !all_count && row.is_being_deleted();
             let deleting = row.is_being_deleted() || row.shown_deleting || row.perhaps_deleted;
-            // A deletion that does not end keeps nothing waiting, but its place may still be counted.
-            let counts = !(row.written_off || row.overdue);
-            let stuck = row.overdue && !row.written_off && !row.unlisted;
-            let going = row.group == Group::Ghost || (row.group == Group::Leaving && deleting);
-            c.stuck += i64::from(stuck && going);
-            c.deleting += i64::from(row.group == Group::Leaving && deleting && counts);
             c.ending += i64::from(row.group == Group::Leaving && deleting);
-            // Who has just gone may still be in the number.
-            let lasts = row.unlisted && !row.written_off;
-            c.shades += i64::from(row.group == Group::Ghost && (counts || lasts));
             c.live += i64::from(!(gone || deleted || row.written_off));
             c.excused += i64::from(row.written_off || (deleted && row.shown_deleting));
             c.overdue += i64::from(row.group == Group::Leaving && row.overdue);
@@ -140,16 +125,9 @@ impl Count {
         self.promise - self.floor
     }
 
-    /// Machines being deleted that the capacity may still count. A raise from such a number brings back as many.
-    pub fn unlowered(&self, capacity: u32) -> i64 {
-        let stay = self.exist + self.failed + self.gray + self.leaving - self.deleting;
-        (i64::from(capacity) - stay).clamp(0, self.deleting + self.shades)
-    }
-
-    /// Deletions that do not end, whose places the capacity may still count: as many more may come of a raise.
-    pub fn stuck_in(&self, capacity: u32) -> i64 {
-        let stay = self.exist + self.failed + self.gray + self.leaving - self.ending;
-        (i64::from(capacity) - stay).clamp(0, self.stuck)
+    /// Listed or asked for, and not being deleted.
+    pub const fn staying(&self) -> i64 {
+        self.exist + self.failed + self.gray + self.leaving - self.ending
     }
 
     pub const fn fill(&self) -> i64 {

@@ -1,15 +1,17 @@
 //! When a rollout is opened, and why. What is opened is moved on by `course`.
 
+use crate::model::budget::HoldReason;
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::{Adopt, Method};
 use crate::model::revision::differs;
-use crate::model::rollout::{Cause, Ending, PoolState, Rollout};
+use crate::model::rollout::{Cause, Ending, GoodRevision, PoolState, Rollout};
 use crate::model::time::{Span, Time};
 
 use super::course::{count_outdated, refer_to};
 use super::rows::Reference;
+use super::{Desk, exceptions, in_place};
 
 /// The same revision rolled out twice within this time is a loop, not a wish.
 const HOT_LOOP: Span = Span::hours(1);
@@ -22,9 +24,29 @@ pub(super) fn adopt(input: &Input, memory: &mut PoolState) {
                 && m.revision.as_ref().is_some_and(|has| differs(has, &input.set.revision))
         })
     };
-    let believed = off(true) || input.policy.adopt == Adopt::Roll;
-    memory.advisory_held = off(false) && !believed;
-    memory.advisory_before = (off(false) && believed).then_some(input.now);
+    memory.adoption_held = input.policy.adopt == Adopt::Hold && is_mix(input);
+    let believed = (off(true) && !memory.adoption_held) || input.policy.adopt == Adopt::Roll;
+    memory.advisory_held = off(false) && !believed && !memory.adoption_held;
+    memory.advisory_before = (off(false) && believed).then(|| input.cloud_time(input.now));
+}
+
+/// The machines listed are on several revisions: a rollout is under way, or was left, that we know nothing of.
+fn is_mix(input: &Input) -> bool {
+    let mut known: Vec<&Revision> =
+        input.machines.iter().filter_map(|m| m.revision.as_ref()).collect();
+    known.sort_unstable();
+    known.dedup();
+    known.iter().any(|one| known.iter().any(|other| differs(one, other)))
+}
+
+/// What waits since first sight goes on by another policy, and is over when all are on one revision.
+fn settle_adoption(input: &Input, memory: &mut PoolState) {
+    let held = memory.adoption_held || memory.advisory_held;
+    if held && input.policy.adopt == Adopt::Roll {
+        (memory.adoption_held, memory.advisory_held) = (false, false);
+        memory.advisory_before = Some(input.cloud_time(input.now));
+    }
+    memory.adoption_held = memory.adoption_held && is_mix(input);
 }
 
 pub(super) fn schedule(input: &Input, memory: &mut PoolState) {
@@ -32,7 +54,16 @@ pub(super) fn schedule(input: &Input, memory: &mut PoolState) {
     let due = input.policy.rollout.schedule.iter().filter_map(|s| s.due(after, input.now)).max();
     if let Some(at) = due {
         memory.scheduled = Some(at);
-        memory.refresh_before = Some(at.max(memory.refresh_before.unwrap_or(at)));
+        match &memory.rollout {
+            None => {
+                memory.refresh_before = memory.refresh_before.max(Some(input.cloud_time(at)));
+            }
+            // What is under way keeps what it made, and goes first.
+            Some(open) => {
+                let limit = input.cloud_time(at.min(open.opened));
+                memory.refresh_next = memory.refresh_next.max(Some(limit));
+            }
+        }
     }
 }
 
@@ -43,7 +74,9 @@ fn over_age(input: &Input, memory: &PoolState, wanted: &Revision) -> Option<Time
         return None;
     }
     let old = |m: &Machine| input.now.since(m.imaged) > age;
-    let over = input.machines.iter().any(|m| !is_left_alone(m) && !goes(m) && old(m));
+    let left =
+        |m: &Machine| is_left_alone(memory, wanted, m) || exceptions::stands(memory, wanted, m);
+    let over = input.machines.iter().any(|m| !left(m) && !goes(m) && old(m));
     over.then(|| input.now.minus(age).plus(Span::from_millis(age.millis() / 10)))
 }
 
@@ -53,9 +86,10 @@ pub(super) fn aborted_age(memory: &PoolState) -> bool {
     last.is_some_and(|last| last.how == Ending::Aborted && last.cause == Cause::MaxAge)
 }
 
-/// No rollout may touch it, so none is opened for it alone.
-fn is_left_alone(machine: &Machine) -> bool {
-    machine.is_kept_by_people() || machine.revision.is_none()
+/// No rollout may touch it, or an update of it was in vain, so none is opened for it alone.
+fn is_left_alone(memory: &PoolState, wanted: &Revision, machine: &Machine) -> bool {
+    let in_vain = in_place::is_in_vain(memory, machine, wanted);
+    machine.is_kept_by_people() || machine.revision.is_none() || in_vain
 }
 
 /// It leaves whatever is rolled out, however long that takes.
@@ -67,13 +101,21 @@ fn goes(machine: &Machine) -> bool {
 fn cause(input: &Input, memory: &mut PoolState, wanted: &Revision) -> Option<Cause> {
     let by_revision = Reference { imaged_before: None, ..refer_to(memory, wanted.clone()) };
     let stays = || input.machines.iter().filter(|m| !goes(m));
-    let mut off = stays().filter(|m| by_revision.outdates(m)).peekable();
-    let any_off = off.peek().is_some();
+    let off: Vec<&Machine> = stays().filter(|m| by_revision.outdates(m)).collect();
+    let left =
+        |m: &Machine| is_left_alone(memory, wanted, m) || exceptions::stands(memory, wanted, m);
+    let moves: Vec<&&Machine> = off.iter().filter(|m| !left(m)).collect();
     // Once ended with exceptions, it is not opened again for the exceptions alone.
     let ended = memory.last.as_ref().is_some_and(|last| last.to == *wanted);
-    let opens = any_off && (!ended || off.any(|m| !is_left_alone(m)));
-    if opens && !memory.mixed && !is_hot_loop(input, memory, wanted) {
-        let back = memory.good.contains(wanted) && memory.good.last() != Some(wanted);
+    let opens = !off.is_empty() && (!ended || !moves.is_empty());
+    let free = !memory.mixed && !memory.adoption_held;
+    let again = ended && moves.iter().all(|m| exceptions::is_cleared(memory, m));
+    if opens && again && free {
+        return Some(Cause::Exception);
+    }
+    if opens && free && !is_hot_loop(input, memory, wanted) {
+        let last = memory.good_revisions.last();
+        let back = memory.is_good(wanted) && last.is_none_or(|last| last.revision != *wanted);
         return Some(if back { Cause::Rollback } else { Cause::Revision });
     }
     // What a person or a schedule asks for is no loop.
@@ -90,19 +132,21 @@ pub(super) fn open(input: &Input, memory: &mut PoolState) {
     if memory.rollout.is_some() || input.policy.rollout.method == Method::OnDelete {
         return;
     }
+    settle_adoption(input, memory);
     let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
     let Some(cause) = cause(input, memory, &wanted) else { return };
     let covered = count_outdated(input, memory, &wanted);
-    let from = from(&memory.good, cause, &wanted);
+    let from = from(&memory.good_revisions, cause, &wanted);
     memory.rollout = Some(Rollout::open(cause, from, wanted, input.now, covered));
 }
 
 /// The completed revision that is left. Where most machines are on target at first sight that one is the target: then
 /// there is none, and a rollout that fails has nothing to turn back to.
-pub(super) fn from(good: &[Revision], cause: Cause, to: &Revision) -> Option<Revision> {
+pub(super) fn from(good: &[GoodRevision], cause: Cause, to: &Revision) -> Option<Revision> {
     // The disks are replaced and the revision stays.
     let stays = matches!(cause, Cause::Refresh | Cause::MaxAge);
-    good.last().filter(|good| stays || *good != to).cloned()
+    let good = good.last().map(|good| &good.revision);
+    good.filter(|good| stays || *good != to).cloned()
 }
 
 pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) -> bool {
@@ -113,4 +157,26 @@ pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) 
             && input.now.since(last.at) < HOT_LOOP
     });
     recent && memory.hot_loop_released.as_ref() != Some(wanted)
+}
+
+/// At first sight on several revisions: how many on each.
+pub(super) fn about_the_mix(desk: &mut Desk) {
+    let mut known: Vec<&str> = desk
+        .input
+        .machines
+        .iter()
+        .filter_map(|m| m.revision.as_ref().map(Revision::as_str))
+        .collect();
+    known.sort_unstable();
+    let groups: Vec<String> =
+        known.chunk_by(|a, b| a == b).map(|g| format!("{} on {}", g.len(), g[0])).collect();
+    let here = desk.input.set.revision.clone();
+    let say = format!(
+        "the pool is seen for the first time in the middle of a change: {}; approve, and all go to {here}",
+        groups.join(", ")
+    );
+    let off = desk.input.machines.iter().filter_map(|m| m.revision.as_ref());
+    let off = off.filter(|has| differs(has, &here)).count() as i64;
+    let hold = desk.holds.add(HoldReason::Adoption, say);
+    hold.number("machines", off).number("revisions", groups.len() as i64).ask("approve");
 }

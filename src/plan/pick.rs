@@ -3,7 +3,7 @@
 
 use std::collections::BinaryHeap;
 
-use crate::model::machine::{Condition, Machine};
+use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::policy::Order;
 
@@ -16,7 +16,7 @@ pub(super) struct Picker<'a> {
     zones: Vec<(u16, BinaryHeap<Candidate<'a>>)>,
 }
 
-type Rank<'a> = (bool, u8, i64, i64, i64, &'a str, &'a str, usize);
+type Rank<'a> = (i64, i64, i64, &'a str, &'a str, usize);
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate<'a> {
@@ -48,7 +48,7 @@ impl<'a> Picker<'a> {
             .iter_mut()
             .filter(|(_, heap)| !heap.is_empty())
             .max_by_key(|(zone, _)| (count(*zone), std::cmp::Reverse(name(*zone))))?;
-        best.1.pop().map(|candidate| candidate.rank.0.7)
+        best.1.pop().map(|candidate| candidate.rank.0.5)
     }
 }
 
@@ -64,21 +64,8 @@ fn rank<'a>(input: &Input<'a>, machine: &'a Machine, at: usize) -> Rank<'a> {
         None => (workloads, age),
         Some(_) => (age, workloads),
     };
-    // What we do not know the revision of goes last of all.
-    let unknown = machine.revision.is_none();
     let vm = machine.vm.as_ref().map_or("", |vm| vm.as_str());
-    let worth = worth(machine);
-    (unknown, worth, first, second, machine.created.millis(), vm, machine.id.as_str(), at)
-}
-
-/// What failed goes before what still boots, and that before what settles already.
-const fn worth(machine: &Machine) -> u8 {
-    match machine.condition {
-        Condition::Failed | Condition::Stopped => 0,
-        Condition::Unready => 1,
-        Condition::Provisioning | Condition::Unknown | Condition::Deleting => 2,
-        Condition::Ready => 3,
-    }
+    (first, second, machine.created.millis(), vm, machine.id.as_str(), at)
 }
 
 /// A number that depends on the seed and the machine only, so that it does not change from turn to turn.

@@ -1,35 +1,48 @@
 //! The holds of a turn: for each thing that was wanted and not done, what stands against it.
 
 use crate::model::budget::HoldReason;
+use crate::model::ids::Revision;
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Machine};
+use crate::model::policy::Unconfirmed;
 use crate::model::quantity::counted;
 use crate::model::rollout::{Cause, Ending, Stage};
-use crate::model::time::{Span, Time};
+use crate::model::time::Time;
 
-use super::course::{self, Barrier, Closed, Watch};
+use super::checkpoint::{self, Barrier, Watch};
+use super::course::{self, Closed};
 use super::explain;
 use super::holds::{BLOCKERS, machines};
 use super::journal::Journal;
+use super::looks::{RECOVERS, SOON};
 use super::remove::Removals;
 use super::rows::Row;
 use super::send::Sent;
-use super::{Desk, desired, ills, model, opening, surplus};
-
-/// Something is on its way: look again soon.
-pub(super) const SOON: Span = Span::seconds(15);
+use super::{Desk, desired, ills, model, opening, progress, raise, refusals, setbacks, surplus};
 
 pub(super) fn collect(desk: &mut Desk, removals: &Removals, sent: &Sent, journal: &Journal) {
     if !desk.picture {
         about_the_picture(desk, journal);
+    }
+    if journal.in_doubt {
+        let soon = desk.input.now.plus(SOON);
+        desk.holds
+            .add(
+                HoldReason::DeleteInDoubt,
+                "the answer to a request was lost; a complete listing begun later settles it",
+            )
+            .number("known", desk.rows.len() as i64)
+            .again(soon);
     }
     about_the_gate(desk);
     about_the_models(desk);
     about_the_course(desk);
     about_the_size(desk, removals);
     about_doubted_size(desk, removals, journal);
+    refusals::about_refused(desk.input, &desk.memory, &mut desk.holds);
     if desk.picture {
         surplus::about_waiting(desk, removals, journal);
+        setbacks::about_requests(desk);
     }
     ills::about_machines(desk, removals);
     ills::about_what_is_under_way(desk, sent);
@@ -77,19 +90,11 @@ fn about_the_picture(desk: &mut Desk, journal: &Journal) {
             HoldReason::ListingIncomplete,
             "the listing was cut short; nothing is removed or created",
         );
-        hold.number("known", known).again(soon);
+        hold.number("known", known).again(now.plus(RECOVERS));
         if many > 0 {
             hold.number("unseen", many as i64);
         }
         hold.blockers = blockers;
-    } else if journal.in_doubt {
-        desk.holds
-            .add(
-                HoldReason::DeleteInDoubt,
-                "the answer to a request was lost; a complete listing begun later settles it",
-            )
-            .number("known", known)
-            .again(soon);
     } else if journal.last_answer > Some(set.read_at) {
         desk.holds
             .add(
@@ -122,6 +127,10 @@ fn about_the_gate(desk: &mut Desk) {
                 .number("failed", rollout.failed.len() as i64)
                 .number("outdated", out)
                 .ask("retry");
+            if let Some(pause) = &desk.memory.pause {
+                let say = format!("paused by {} since {}: {}", pause.by, pause.at, pause.why);
+                desk.holds.add(HoldReason::Paused, say).number("outdated", out).ask("resume");
+            }
         }
         (Some(Closed::Window), _) => {
             let (windows, now) = (&desk.input.policy.windows, desk.input.now);
@@ -148,6 +157,11 @@ fn about_the_gate(desk: &mut Desk) {
         (Some(Closed::ModelElsewhere), _) => about_the_model(desk, rollout.cause),
         _ => {}
     }
+    // Whatever else is waited for, it does not end before the model is there.
+    let elsewhere = desk.input.set.revision != desk.reference.revision;
+    if elsewhere && matches!(desk.closed, Some(Closed::Window | Closed::Natives)) {
+        about_the_model(desk, rollout.cause);
+    }
     if let Some(Stage::Baking { since }) = desk.memory.rollout.as_ref().map(|r| &r.stage) {
         let since = *since;
         about_the_watch(desk, since);
@@ -155,7 +169,7 @@ fn about_the_gate(desk: &mut Desk) {
 }
 
 fn about_the_watch(desk: &mut Desk, since: Time) {
-    match course::watched(desk.input, since) {
+    match checkpoint::watched(desk.input, since) {
         Watch::On(ends) => {
             let say = format!("every machine is done; gates are watched until {ends}");
             desk.holds.add(HoldReason::Baking, say).again(ends).ask("promote");
@@ -181,32 +195,41 @@ fn about_the_models(desk: &mut Desk) {
         not_shown_yet(desk);
     }
     if let Some(again) = desk.memory.model.again.clone() {
-        let soon = desk.input.now.plus(SOON);
+        let since = desk.memory.model.again_since.unwrap_or(desk.input.now);
+        let believed = since.plus(desired::BELIEVED_AFTER);
         desk.holds
             .add(
                 HoldReason::WaitingForModel,
                 format!("the model is read as {again}, an earlier one; the next looks tell whether it was put back"),
             )
-            .again(soon)
+            .again(believed)
             .blockers = vec![again.as_str().into()];
     }
     if model::waits_for_room(desk.input, &desk.memory) {
         too_many_models(desk);
     }
-    if let Some(refused) = model::refusal(desk.input) {
-        let code = refused.code.as_deref().unwrap_or(refused.refusal.name());
-        if refused.refusal == Refusal::Quota && desk.memory.model.writing.is_some() {
-            let say = format!(
-                "the set refused another model ({code}): it holds as many as it can; update or remove machines of the oldest ones by hand, or abort"
-            );
-            let rolls = desk.memory.rollout.is_some();
-            let hold = desk.holds.add(HoldReason::TooManyModels, say);
-            hold.number("models", model::referenced(desk.input.machines) as i64);
-            hold.verb = rolls.then_some("abort");
-            return;
-        }
-        desk.holds.add(HoldReason::Refused, format!("a write of the model was refused ({code})"));
+    about_a_refused_model(desk);
+}
+
+fn about_a_refused_model(desk: &mut Desk) {
+    let Some(known) = model::refused(desk.input, &desk.memory).cloned() else { return };
+    let code = known.code.as_deref().unwrap_or(known.refusal.name());
+    if known.refusal == Refusal::Quota {
+        let say = format!(
+            "the set refused another model ({code}): it holds as many as it can; update or remove machines of the oldest ones by hand, or abort"
+        );
+        let rolls = desk.memory.rollout.is_some();
+        let hold = desk.holds.add(HoldReason::TooManyModels, say);
+        hold.number("models", model::referenced(desk.input.machines) as i64);
+        hold.verb = rolls.then_some("abort");
+        return;
     }
+    let say = format!("a write of the model was refused ({code}); next try {}", known.until);
+    let hold = desk.holds.add(HoldReason::Refused, say);
+    hold.number("times", i64::from(known.times)).again(known.until);
+    // These do not change by themselves.
+    let lasts = matches!(known.refusal, Refusal::Forbidden | Refusal::Invalid);
+    hold.verb = lasts.then_some("retry");
 }
 
 fn too_many_models(desk: &mut Desk) {
@@ -237,8 +260,14 @@ fn about_the_model(desk: &mut Desk, cause: Cause) {
         // Said already.
     } else if desk.memory.model.writing.is_some() {
         not_shown_yet(desk);
+    } else if model::refused(desk.input, &desk.memory).is_some() {
+        // Said already, with the refusal.
     } else if model::is_crowded(desk.input) {
         too_many_models(desk);
+    } else if desk.memory.model.put_back_over.as_ref() == Some(&target)
+        && let Some(at) = resumes_at(desk)
+    {
+        about_the_resumption(desk, &target, at);
     } else {
         let back = if cause == Cause::Rollback { "roll back" } else { "rollout" };
         desk.holds
@@ -252,8 +281,28 @@ fn about_the_model(desk: &mut Desk, cause: Cause) {
     }
 }
 
+/// When a rollout that carries on after failures does so.
+pub(super) fn resumes_at(desk: &Desk) -> Option<Time> {
+    course::resumes_at(desk.input, desk.memory.rollout.as_ref()?)
+}
+
+/// The revision failed, and the last good one is in the model until the pool is whole again.
+fn about_the_resumption(desk: &mut Desk, target: &Revision, at: Time) {
+    let (c, here) = (desk.count, desk.input.set.revision.clone());
+    let failed = desk.memory.rollout.as_ref().map_or(0, |rollout| rollout.failed.len());
+    let say = format!(
+        "{} to {target} failed, so {here} is in the model; the rollout goes on once all serve, not before {at}",
+        counted(failed, "replacement")
+    );
+    let hold = desk.holds.add(HoldReason::ModelUnproven, say);
+    hold.number("failed", failed as i64).number("available", c.ready).number("desired", c.desired);
+    if at > desk.input.now {
+        hold.again(at);
+    }
+    hold.ask("retry");
+}
+
 fn about_the_course(desk: &mut Desk) {
-    let now = desk.input.now;
     let barrier = desk.barrier.clone();
     let at = barrier.limit().map_or(String::new(), |n| counted(n as usize, "machine"));
     match &barrier {
@@ -301,10 +350,9 @@ fn about_the_course(desk: &mut Desk) {
                 .blockers = vec![gate.clone()];
         }
     }
+    let stalled = progress::is_stalled(desk);
     if let Some(rollout) = &desk.memory.rollout {
-        let deadline = desk.input.policy.rollout.progress_deadline;
-        let still = now.since(rollout.progress.at);
-        if matches!(rollout.stage, Stage::Going) && still >= deadline {
+        if stalled {
             desk.holds
                 .add(HoldReason::Stalled, format!("no progress since {}", rollout.progress.at))
                 .number("outdated", desk.count.out)
@@ -317,6 +365,16 @@ fn about_the_course(desk: &mut Desk) {
 }
 
 fn about_no_rollout(desk: &mut Desk) {
+    if let Some(pause) = &desk.memory.pause {
+        let say = format!(
+            "paused by {} since {}: {}; the next rollout waits",
+            pause.by, pause.at, pause.why
+        );
+        desk.holds.add(HoldReason::Paused, say).number("outdated", desk.count.out).ask("resume");
+    }
+    if desk.memory.adoption_held {
+        opening::about_the_mix(desk);
+    }
     if desk.memory.advisory_held {
         let off =
             |m: &&Machine| m.revision.as_ref().is_some_and(|has| *has != desk.input.set.revision);
@@ -360,14 +418,18 @@ fn about_doubted_size(desk: &mut Desk, removals: &Removals, journal: &Journal) {
     if !desk.input.set.complete || desired::is_trusted(desk.input, &desk.memory, journal.pending) {
         return;
     }
-    let (seen, soon) = (desk.input.set.capacity, desk.input.now.plus(SOON));
+    let seen = desk.input.set.capacity;
+    let believed = desired::believed_at(&desk.memory).filter(|at| *at > desk.input.now);
     let (least, most) = desired::explained(&desk.memory);
     let ours = if least == most { least.to_string() } else { format!("{least} to {most}") };
     let hold = desk.holds.add(
         HoldReason::SizeDoubted,
         format!("the capacity is read as {seen}, and our writes explain {ours}; the next looks tell whether others moved it"),
     );
-    hold.number("capacity", i64::from(seen)).number("explained", i64::from(most)).again(soon);
+    hold.number("capacity", i64::from(seen)).number("explained", i64::from(most));
+    if let Some(at) = believed {
+        hold.again(at);
+    }
     if removals.over > 0 {
         hold.number("surplus", removals.over);
     }
@@ -389,7 +451,7 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
             .ask("approve");
     } else if (removals.over > 0 || (desk.picture && desk.surplus_in_doubt()))
         && !desk.memory.surplus_confirmed
-        && !explain::is_confirmed(desk.input, &desk.memory)
+        && desk.input.policy.unconfirmed == Unconfirmed::Hold
     {
         desk.holds
             .add(
@@ -416,18 +478,11 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
             .ask("approve");
     }
     surplus::about_kept(desk, removals);
-    let writers = desired::foreign_writes(desk.input, &desk.memory);
-    let pool_owns = desk.input.policy.owner == crate::model::policy::Owner::Pool;
-    if writers >= explain::TWO_WRITERS && pool_owns && removals.over > 0 {
-        desk.holds
-            .add(
-                HoldReason::TwoWriters,
-                format!(
-                    "somebody else changed the capacity {} within the hour; decide who owns the size",
-                    counted(writers, "time")
-                ),
-            )
-            .number("changes", writers as i64)
-            .ask("approve");
+    if desired::evictions_take_size(desk.input) {
+        let say = "an eviction deletes its machine and lowers the size that others own, so nothing is done; let evictions deallocate, or let the pool own its size";
+        desk.holds.add(HoldReason::Natives, say).number("desired", c.desired);
+    }
+    if desired::has_second_writer(desk.input, &desk.memory) && removals.over > 0 {
+        raise::hold_writers(desk.input, &desk.memory, &mut desk.holds);
     }
 }

@@ -1,183 +1,207 @@
-//! What the cloud refused, and what that stands against: raises that wait for their next try, and requests that are let alone.
+//! What the cloud refused, and what that stands against: raises that wait for their next try, and machines that serve.
 
-use crate::model::action::Verb;
+use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
-use crate::model::journal::{Entry, Outcome, Refusal, Refused};
-use crate::model::machine::{Condition, Machine};
+use crate::model::inventory::Orchestration;
+use crate::model::journal::{CHANGED_SINCE_READ, Entry, Outcome, Refusal, Refused};
 use crate::model::plan::Input;
-use crate::model::rollout::{BackOff, PoolState};
+use crate::model::policy::Natives;
+use crate::model::rollout::{BackOff, PoolState, Undelivered};
 use crate::model::time::{Span, Time};
 
+use super::desired;
 use super::holds::Holds;
-use super::journal::is_write;
+use super::journal::{Journal, bore, settles_at};
 use super::numbers::Count;
-use super::rows::is;
+use super::raise;
 
-/// First and longest back-off of a refused raise, by kind.
-// No capacity comes back in tens of minutes; conflicts pass in seconds; quota and rights change when a person acts.
-const NO_CAPACITY: (Span, Span) = (Span::minutes(5), Span::minutes(60));
-const BRIEF: (Span, Span) = (Span::seconds(15), Span::minutes(5));
-const BY_PERSON: (Span, Span) = (Span::minutes(5), Span::minutes(30));
+/// The first wait after a refused raise; each further one is twice as long.
+// A minute: a conflict passes in seconds, a zone gets room in minutes.
+const FIRST_WAIT: Span = Span::minutes(1);
+// Half an hour: two tries an hour are no burden, and a person who mends the cause waits no longer.
+const LONGEST_WAIT: Span = Span::minutes(30);
 
-/// For so long after one was ended by a newer request, a request that takes machines out goes on alone.
-// A day: sets that pre-empt do so for every request, and each try costs a delete that has to begin anew.
-const ALONE_FOR: Span = Span::hours(24);
-
-/// And after one was refused beside another of ours.
-// 15 min: it may have been chance, and costs nobody a machine that was asked.
-const ALONE_AFTER_CONFLICT: Span = Span::minutes(15);
-
-/// A second refusal so soon after the first lesson ended is no chance.
-// 1 h: a few batches, each of which found company.
-const SOON_AFTER: Span = Span::hours(1);
-
-/// No request is let alone for longer.
-// 2 h: deletes that end at all were seen to end within that time.
-const LONGEST_ALONE: Span = Span::hours(2);
+/// A raise that brought nobody is repeated no sooner: its machines may be listed that late.
+const BIRTHS_SHOW: Span = Span::minutes(2);
 
 /// Back-offs remembered.
 // 16: a region has three zones; each may be refused for a handful of reasons.
 const BACKOFFS: usize = 16;
 
+fn wait(times: u32) -> Span {
+    let doubled = FIRST_WAIT.times(1 << times.saturating_sub(1).min(8));
+    doubled.min(LONGEST_WAIT)
+}
+
 /// Learn what was refused since the last turn, and forget what was delivered.
-pub(super) fn learn_refusals(input: &Input, memory: &mut PoolState, count: &Count) {
-    let available = count.ready.max(0) as u32;
+pub(super) fn learn(input: &Input, memory: &mut PoolState, journal: &Journal, count: &Count) {
     let mut raises: Vec<&Entry> =
         input.open.iter().filter(|entry| entry.verb() == Verb::Raise).collect();
     raises.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
-    learn_to_wait(input, memory);
-    for entry in raises {
-        match entry.outcome() {
-            // Overtaken by a newer request, often our own delete: no word of the cloud against it.
-            Some((_, Outcome::Refused(refused))) if refused.refusal == Refusal::Preempted => {}
-            Some((at, Outcome::Refused(refused))) => {
-                let room = memory.backoff.len() < BACKOFFS;
-                let known = memory
-                    .backoff
-                    .iter_mut()
-                    .find(|b| b.refusal == refused.refusal && b.zone == refused.zone);
-                let (first, longest) = backoff_of(refused.refusal);
-                let told = |until: Time| match refused.retry_at {
-                    // Asked too often, and told when the next is answered: to wait any longer brings nothing.
-                    Some(told) if refused.refusal == Refusal::Throttled => told,
-                    told => told.map_or(until, |told| told.max(until)),
-                };
-                match known {
-                    Some(b) if b.at >= at => {}
-                    Some(b) => {
-                        b.times = b.times.saturating_add(1);
-                        let wait = first.times(1 << (b.times - 1).min(8)).min(longest);
-                        (b.at, b.until, b.available_then) = (at, told(at.plus(wait)), available);
-                        b.code.clone_from(&refused.code);
-                    }
-                    None if room => memory.backoff.push(BackOff {
-                        refusal: refused.refusal,
-                        zone: refused.zone.clone(),
-                        code: refused.code.clone(),
-                        times: 1,
-                        at,
-                        until: told(at.plus(first)),
-                        available_then: available,
-                    }),
-                    None => {}
-                }
-            }
-            Some((at, Outcome::Done)) => memory.backoff.retain(|b| b.at > at),
-            _ => {}
+    for entry in &raises {
+        if let Some((at, Outcome::Refused(refused))) = entry.outcome()
+            && is_a_no(entry, refused)
+        {
+            note_refusal(input, memory, at, refused);
         }
     }
+    let met = count.named == 0 && count.exist - count.pending >= count.desired;
+    let whole = memory.rollout.is_none() && met;
+    memory.backoff.retain(|b| {
+        let over = whole && b.until <= input.now;
+        !over && !raises.iter().any(|raise| answers(input, raise, b))
+    });
+    learn_undelivered(input, memory, journal, count, &raises);
 }
 
-/// A delete that the cloud ended for a newer request may be taken back by it, and one that it refused beside another of
-/// ours drained its machine for nothing; the same would happen again.
-fn learn_to_wait(input: &Input, memory: &mut PoolState) {
-    for entry in input.open.iter().filter(|entry| takes_out(entry.verb())) {
-        let Some((at, outcome)) = entry.outcome() else { continue };
-        let refused = |of: &dyn Fn(&Refused) -> bool| match outcome {
-            Outcome::Refused(refused) => of(refused),
-            Outcome::Mixed(each) => {
-                each.iter().any(|(_, refused)| refused.as_ref().is_some_and(of))
-            }
-            _ => false,
-        };
-        let ended =
-            refused(&|refused| refused.refusal == Refusal::Preempted && refused.code.is_some());
-        let conflict = entry.accepted().is_none()
-            && refused(&|refused| refused.refusal == Refusal::Conflict)
-            && input.open.iter().any(|other| went_on(other, entry.written));
-        let wait = match () {
-            () if ended && entry.verb() == Verb::Delete => ALONE_FOR,
-            // Tried again beside another, and refused again: this set does so for every request.
-            () if conflict && memory.alone_until.is_some_and(|until| lately_ended(until, at)) => {
-                ALONE_FOR
-            }
-            () if conflict => ALONE_AFTER_CONFLICT,
-            () => continue,
-        };
-        memory.alone_until = memory.alone_until.max(Some(at.plus(wait)));
+/// A person asks for another try: every back-off of raises ends, and none that the cloud asked for. How many ended.
+pub(super) fn lift(input: &Input, memory: &mut PoolState) -> usize {
+    let now = input.now;
+    let mut lifted = 0;
+    for back_off in memory.backoff.iter_mut().filter(|back_off| back_off.until > now) {
+        let until = back_off.retry_at.unwrap_or(now).max(now);
+        lifted += usize::from(until < back_off.until);
+        back_off.until = until.min(back_off.until);
     }
+    if let Some(undelivered) = memory.undelivered.as_mut().filter(|u| u.until > now) {
+        (undelivered.until, lifted) = (now, lifted + 1);
+    }
+    lifted
 }
 
-fn lately_ended(until: Time, at: Time) -> bool {
-    until <= at && at.since(until) < SOON_AFTER
+/// What was overtaken by a newer request, or left no trace, is no word of the cloud against it.
+fn is_a_no(entry: &Entry, refused: &Refused) -> bool {
+    let answered = refused.code.is_some() && !refused.is_no_trace();
+    refused.refusal != Refusal::Preempted || (entry.accepted().is_none() && answered)
 }
 
-const fn takes_out(verb: Verb) -> bool {
-    matches!(verb, Verb::Delete | Verb::Reimage)
-}
-
-/// It was under way when that was asked.
-fn went_on(other: &Entry, asked: Time) -> bool {
-    is_write(other.verb())
-        && other.written < asked
-        && other.outcome().is_none_or(|(ended, _)| ended >= asked)
-}
-
-/// A request of ours goes on and is to be let alone.
-pub(super) fn lets_others_end(input: &Input, memory: &PoolState) -> bool {
-    let still_goes = |entry: &Entry| {
-        let of = |m: &Machine| entry.action.targets().iter().any(|target| target.is(m));
-        let counted = |m: &&Machine| !memory.written_off.iter().any(|key| is(key, m));
-        let mut going =
-            input.machines.iter().filter(|m| m.condition == Condition::Deleting && m.missed == 0);
-        let late = matches!(entry.outcome(), Some((_, Outcome::Refused(_) | Outcome::Mixed(_))));
-        late && going.any(|m| of(m) && counted(&m))
+fn note_refusal(input: &Input, memory: &mut PoolState, at: Time, refused: &Refused) {
+    let size = &input.set.vm_size;
+    let same =
+        |b: &BackOff| b.refusal == refused.refusal && b.zone == refused.zone && b.size == *size;
+    let times = match memory.backoff.iter().find(|b| same(b)) {
+        Some(known) if known.at >= at => return,
+        Some(known) => known.times.saturating_add(1),
+        None => 1,
     };
-    let goes_on = |entry: &Entry| {
-        let sent = is_write(entry.verb()) && input.now.since(entry.written) < LONGEST_ALONE;
-        // Past its deadline it may only be slow.
-        sent && (!entry.is_ended() || (entry.verb() == Verb::Delete && still_goes(entry)))
+    let seen_by_us = refused.code.as_deref() == Some(CHANGED_SINCE_READ);
+    let until = match refused.retry_at {
+        // Our own look found another number, and the next turn starts from it. Found again, somebody else keeps moving it.
+        None if seen_by_us && times == 1 => at,
+        // Asked too often once, and told when the next is answered: to wait any longer brings nothing.
+        Some(told) if refused.refusal == Refusal::Throttled && times == 1 => told,
+        told => told.map_or(at, |told| told.max(at)).max(at.plus(wait(times))),
     };
-    let lately = memory.alone_until.is_some_and(|until| input.now < until);
-    lately && input.open.iter().any(goes_on)
-}
-
-fn backoff_of(refusal: Refusal) -> (Span, Span) {
-    match refusal {
-        Refusal::NoCapacity => NO_CAPACITY,
-        Refusal::Quota | Refusal::Forbidden | Refusal::Invalid | Refusal::Gone => BY_PERSON,
-        Refusal::Throttled | Refusal::Conflict | Refusal::Preempted | Refusal::Unclear => BRIEF,
+    let back_off = BackOff {
+        refusal: refused.refusal,
+        zone: refused.zone.clone(),
+        size: size.clone(),
+        code: refused.code.clone(),
+        times,
+        at,
+        until,
+        retry_at: refused.retry_at,
+    };
+    memory.backoff.retain(|b| !same(b));
+    if memory.backoff.len() < BACKOFFS {
+        memory.backoff.push(back_off);
     }
 }
 
-/// A raise that was refused lately and may not be tried again yet. A zone's refusal stands only where no other zone is left.
-pub(super) fn refused<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m BackOff> {
-    let waits = |b: &&BackOff| b.until > input.now;
-    if let Some(everywhere) = memory.backoff.iter().filter(waits).find(|b| b.zone.is_none()) {
-        return Some(everywhere);
+/// A raise sent after the refusal shows that it is over: delivered in full, or by its first machine in that place.
+fn answers(input: &Input, raise: &Entry, refused: &BackOff) -> bool {
+    if raise.written <= refused.at {
+        return false;
     }
-    let mut zoned = memory.backoff.iter().filter(waits);
-    let all = input
-        .set
-        .zones
-        .iter()
-        .all(|zone| memory.backoff.iter().filter(waits).any(|b| b.zone.as_ref() == Some(zone)));
-    zoned.next().filter(|_| all || input.set.zones.is_empty())
+    let done = matches!(raise.outcome(), Some((_, Outcome::Done)));
+    if !matches!(refused.refusal, Refusal::NoCapacity | Refusal::Quota) {
+        return done || raise.accepted().is_some();
+    }
+    let there =
+        |zone: &Option<crate::model::ids::Zone>| refused.zone.is_none() || refused.zone == *zone;
+    done || input.machines.iter().any(|m| there(&m.zone) && bore(input, raise, m))
 }
 
-/// Whether surge cannot be had for now, so that U may be spent instead.
-pub(super) fn surge_refused(input: &Input, memory: &PoolState) -> bool {
-    refused(input, memory).is_some() || no_quota(input)
+/// A raise that ended and of which a complete listing, begun long enough later, shows no machine.
+fn learn_undelivered(
+    input: &Input,
+    memory: &mut PoolState,
+    journal: &Journal,
+    count: &Count,
+    raises: &[&Entry],
+) {
+    let uniform = input.set.orchestration == Orchestration::Uniform;
+    // What is pending was asked for, and may be what never comes.
+    let lacks = i64::from(input.set.capacity) > count.staying() - count.pending;
+    if !uniform || !lacks || journal.pending > 0 {
+        memory.undelivered = memory.undelivered.take().filter(|_| uniform && lacks);
+        return;
+    }
+    for raise in raises {
+        let Some(ended) = settles_at(input, raise) else { continue };
+        let known = memory.undelivered.as_ref();
+        let asks = matches!(raise.action, Action::Raise { from, to, .. } if to >= from);
+        if !asks || known.is_some_and(|known| known.at >= ended) {
+            continue;
+        }
+        let born = input.machines.iter().any(|machine| bore(input, raise, machine));
+        memory.undelivered = (!born).then(|| {
+            let times = known.map_or(1, |known| known.times.saturating_add(1));
+            let until = ended.plus(wait(times).max(BIRTHS_SHOW));
+            Undelivered { times, at: ended, until }
+        });
+    }
+}
+
+/// Refused raises whose next try is not due.
+pub(super) fn waits<'m>(input: &Input, memory: &'m PoolState) -> impl Iterator<Item = &'m BackOff> {
+    let (now, size) = (input.now, input.set.vm_size.clone());
+    memory.backoff.iter().filter(move |b| b.until > now && (b.size.is_none() || b.size == size))
+}
+
+/// What stands against giving up machines whose replacement cannot be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shut {
+    Refused,
+    Unsafe,
+    Writers,
+    Natives,
+}
+
+/// Whether machines can be had in place of those that are given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Supply {
+    /// No raise may be sent, for a reason that giving up a machine does not mend.
+    pub shut: Option<Shut>,
+    /// The cloud has no room for one more: what may be unavailable is spent instead.
+    pub short: bool,
+    /// A machine was refused for want of capacity and has not come.
+    pub owed: bool,
+}
+
+pub(super) fn supply(input: &Input, memory: &PoolState) -> Supply {
+    let scarce = |b: &BackOff| matches!(b.refusal, Refusal::NoCapacity | Refusal::Quota);
+    let native = input.policy.natives == Natives::Refuse && !input.set.natives.is_empty();
+    let shut = match () {
+        () if waits(input, memory).any(|b| !scarce(b)) => Some(Shut::Refused),
+        () if raise::is_unsafe(input, memory) => Some(Shut::Unsafe),
+        () if desired::has_second_writer(input, memory) => Some(Shut::Writers),
+        () if native => Some(Shut::Natives),
+        () => None,
+    };
+    let no_capacity = |b: &&BackOff| b.refusal == Refusal::NoCapacity;
+    let full = || waits(input, memory).filter(no_capacity);
+    let in_zone = |zone| full().any(|b| b.zone.as_ref() == Some(zone));
+    let zones = &input.set.zones;
+    let everywhere = full().any(|b| b.zone.is_none())
+        || (!zones.is_empty() && zones.iter().all(in_zone))
+        || (zones.is_empty() && full().next().is_some());
+    let spent = waits(input, memory).any(|b| b.refusal == Refusal::Quota);
+    Supply {
+        shut,
+        short: everywhere || spent || no_quota(input),
+        owed: memory.backoff.iter().any(|b| no_capacity(&b)),
+    }
 }
 
 fn no_quota(input: &Input) -> bool {
@@ -185,16 +209,21 @@ fn no_quota(input: &Input) -> bool {
     quota.is_some_and(|quota| quota.cores_each > 0 && quota.cores_left < quota.cores_each)
 }
 
-pub(super) fn hold_refused(back_off: &BackOff, holds: &mut Holds) {
-    let reason = match back_off.refusal {
-        Refusal::NoCapacity => HoldReason::NoCapacity,
-        Refusal::Quota => HoldReason::Quota,
-        _ => HoldReason::Refused,
-    };
-    let place = back_off.zone.as_ref().map_or(String::new(), |zone| format!(" in zone {zone}"));
-    let code = back_off.code.as_deref().unwrap_or(back_off.refusal.name());
-    holds
-        .add(reason, format!("a raise was refused{place} ({code}); next try {}", back_off.until))
-        .number("times", i64::from(back_off.times))
-        .again(back_off.until);
+/// Every back-off that is known is told, whether anything is wished for now or not.
+pub(super) fn about_refused(input: &Input, memory: &PoolState, holds: &mut Holds) {
+    for back_off in waits(input, memory) {
+        let reason = match back_off.refusal {
+            Refusal::NoCapacity => HoldReason::NoCapacity,
+            Refusal::Quota => HoldReason::Quota,
+            _ => HoldReason::Refused,
+        };
+        let size = back_off.size.as_ref().map_or(String::new(), |size| format!(" of {size}"));
+        let zone = back_off.zone.as_ref().map_or(String::new(), |zone| format!(" in zone {zone}"));
+        let code = back_off.code.as_deref().unwrap_or(back_off.refusal.name());
+        let until = back_off.until;
+        holds
+            .add(reason, format!("a raise{size} was refused{zone} ({code}); next try {until}"))
+            .number("times", i64::from(back_off.times))
+            .again(until);
+    }
 }

@@ -6,7 +6,10 @@ use crate::model::plan::Input;
 
 use super::numbers::Count;
 use super::pick::Picker;
+use super::refusals::Supply;
 use super::rows::{Doing, Group, Kept, Row};
+
+mod stand_ins;
 
 /// What a class is allowed beside its number.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +18,8 @@ struct Rule {
     served: bool,
     /// Takes from what is available.
     available: bool,
+    /// One that is missing then, unless another comes.
+    exists: bool,
     because: Because,
 }
 
@@ -29,15 +34,20 @@ pub(super) struct Limits {
     pub breaker: bool,
     /// How many may be new, or on their way to it.
     pub far: i64,
-    /// More than this many available ones may not be given up while surge cannot be had.
-    pub ready_outdated: i64,
     /// Surplus that may leave now.
     pub surplus: i64,
-    pub surge_refused: bool,
+    pub supply: Supply,
     /// In place: nothing leaves for being outdated.
     pub in_place: bool,
     /// One machine more than D, while something is updated in place.
     pub buffer: i64,
+    /// A refused request waits for its next try: only what an operator wants now leaves.
+    pub removals_wait: bool,
+    pub updates_wait: bool,
+    /// What is born now is off target: nobody who leaves is replaced by one that stays.
+    pub elsewhere: bool,
+    /// The breaker is open for long and nothing can be made: this one is let go, that another may come.
+    pub for_room: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +56,8 @@ pub(super) struct Blocked {
     pub floor: bool,
     /// The last available machine waits for another.
     pub last: bool,
+    /// No replacement can be asked for.
+    pub shut: bool,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +71,8 @@ pub(super) struct Removals {
     pub over: i64,
     /// What would be surplus as well if the capacity counted it.
     pub uncounted: i64,
+    /// What may stand.
+    pub bound: i64,
 }
 
 /// Which machines of a group leave as surplus.
@@ -68,24 +82,27 @@ enum Side {
     OffTarget,
     Named,
     OnTarget,
+    /// Perhaps on target: goes last of all.
+    RevisionUnknown,
 }
 
 impl Side {
-    fn has(self, row: &Row) -> bool {
-        // What we do not know the revision of goes with those on target, and last among them.
-        let off = row.outdated && row.kept != Kept::RevisionUnknown;
-        movable(row)
-            && match self {
-                Side::Any => true,
-                Side::OffTarget => off && !row.named,
-                Side::Named => row.named,
-                Side::OnTarget => !off && !row.named,
-            }
+    fn has(self, input: &Input, row: &Row) -> bool {
+        let unknown = row.machine(input).revision.is_none();
+        let side = match () {
+            () if row.named => Side::Named,
+            () if unknown => Side::RevisionUnknown,
+            () if row.outdated => Side::OffTarget,
+            () => Side::OnTarget,
+        };
+        let left = row.kept == Kept::Exception && row.group != Group::Failed;
+        movable(row) && !left && (self == Side::Any || self == side)
     }
 }
 
-/// Who leaves when there are too many: what failed, what is off target, what was named, and only then what is current.
-const SURPLUS_ORDER: [(Group, Side); 10] = [
+/// Who leaves when there are too many: what failed, what is off target, what was named, only then what is current, and last
+/// what nobody knows the revision of.
+const SURPLUS_ORDER: [(Group, Side); 13] = [
     (Group::Failed, Side::Any),
     (Group::Young, Side::OffTarget),
     (Group::Unready, Side::OffTarget),
@@ -96,14 +113,9 @@ const SURPLUS_ORDER: [(Group, Side); 10] = [
     (Group::Unready, Side::OnTarget),
     (Group::Young, Side::OnTarget),
     (Group::Ready, Side::OnTarget),
-];
-
-/// In place the machine that stood in goes back first.
-const BUFFER_FIRST: [(Group, Side); 4] = [
-    (Group::Failed, Side::Any),
-    (Group::Young, Side::OnTarget),
-    (Group::Unready, Side::OnTarget),
-    (Group::Ready, Side::OnTarget),
+    (Group::Unready, Side::RevisionUnknown),
+    (Group::Young, Side::RevisionUnknown),
+    (Group::Ready, Side::RevisionUnknown),
 ];
 
 struct Taker<'a, 'r> {
@@ -116,6 +128,7 @@ struct Taker<'a, 'r> {
     exist: Vec<i64>,
     zone_order: Vec<u16>,
     taken: Vec<bool>,
+    over_low: i64,
     out: Removals,
 }
 
@@ -143,19 +156,40 @@ pub(super) fn remove(
         exist,
         zone_order,
         taken: vec![false; rows.len()],
+        over_low: 0,
         out,
     };
-    taker.repair();
-    taker.named();
-    if limits.gate {
+    if limits.removals_wait {
+        taker.accepted();
+    } else {
+        taker.repair();
+        taker.named();
+    }
+    let waits = if limits.in_place { limits.updates_wait } else { limits.removals_wait };
+    if limits.gate && !waits {
         taker.replace();
     }
-    taker.surplus();
+    if !limits.removals_wait {
+        // Those that leave as surplus do not end the rollout within the turn: its surge stays until the next.
+        let bound = taker.bound();
+        taker.surge_left_over(bound);
+        taker.surplus(bound);
+    }
     taker.out
 }
 
 const fn movable(row: &Row) -> bool {
     !(row.is_untouchable() || row.waiting || row.returning)
+}
+
+const fn updatable(row: &Row) -> bool {
+    !(row.is_frozen() || row.waiting || row.returning)
+}
+
+/// Failed, and either free to go or dead and drained for long enough.
+const fn repairable(row: &Row) -> bool {
+    matches!(row.group, Group::Failed)
+        && (movable(row) || (row.waits_no_more && !row.is_untouchable() && !row.returning))
 }
 
 /// It had served: should too many look so at once, it is not believed.
@@ -173,14 +207,18 @@ impl Taker<'_, '_> {
         if n <= 0 {
             return 0;
         }
+        let spends = rule.because == Because::NamedNow || self.may_spend_doubted();
         let taken = &self.taken;
-        let mut picker = Picker::new(self.input, self.rows, |at, row| !taken[at] && of(row));
+        let free = |row: &Row| of(row) && (spends || !row.doubted);
+        let mut picker = Picker::new(self.input, self.rows, |at, row| !taken[at] && free(row));
         let mut left = n;
         while left > 0 {
             if !self.may(rule) {
                 let more = picker.next(&self.exist, &self.zone_order).is_some();
-                self.out.blocked.floor |= more && !self.is_last(rule);
-                self.out.blocked.last |= more && self.is_last(rule);
+                let (last, shut) = (self.is_last(rule), self.is_irreplaceable(rule));
+                self.out.blocked.floor |= more && !last && !shut;
+                self.out.blocked.last |= more && last;
+                self.out.blocked.shut |= more && shut;
                 break;
             }
             let Some(row) = picker.next(&self.exist, &self.zone_order) else { break };
@@ -194,6 +232,24 @@ impl Taker<'_, '_> {
         (!rule.served || self.pot >= 1)
             && (!rule.available || self.spare >= 1)
             && !self.is_last(rule)
+            && !self.is_irreplaceable(rule)
+    }
+
+    /// Whoever may serve still goes only where the others are enough without it.
+    fn may_spend_doubted(&self) -> bool {
+        let others = self.spare + self.count.floor;
+        let last = self.count.desired > 0 && self.count.surge > 0 && !self.limits.supply.short;
+        self.spare >= 0 && (others >= 1 || !last)
+    }
+
+    /// While no raise may be sent none goes of those that are wanted, and while one is owed for want of capacity, no second.
+    fn is_irreplaceable(&self, rule: Rule) -> bool {
+        let supply = &self.limits.supply;
+        let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
+        let left = self.count.exist - gone - 1;
+        let shut = supply.shut.is_some() && left < self.count.desired;
+        let owed = supply.owed && rule.available && left < self.count.desired - 1;
+        rule.exists && (shut || owed)
     }
 
     /// The last available one waits for another while surge can be had.
@@ -201,7 +257,7 @@ impl Taker<'_, '_> {
         rule.available
             && self.count.desired > 0
             && self.count.surge > 0
-            && !self.limits.surge_refused
+            && !self.limits.supply.short
             && self.spare + self.count.floor <= 1
     }
 
@@ -216,37 +272,53 @@ impl Taker<'_, '_> {
     }
 
     fn repair(&mut self) {
-        let rule = Rule { served: false, available: false, because: Because::Failed };
-        self.take(self.limits.repair, |row| row.group == Group::Failed && movable(row), rule);
+        let rule =
+            Rule { served: false, available: false, exists: false, because: Because::Failed };
+        if let Some(row) = self.limits.for_room {
+            self.pick(row, rule);
+            return;
+        }
+        self.take(self.limits.repair, repairable, rule);
     }
 
-    /// Whatever the gate; `now` accepts the loss.
-    fn named(&mut self) {
+    /// An operator accepts the loss: neither floor nor breaker nor an earlier refusal keeps it.
+    fn accepted(&mut self) {
         let all = self.count.named + self.count.failed;
-        let accepted = |row: &Row| row.now && row.group.exists() && movable(row) && seen(row);
+        let there = |row: &Row| row.group.exists() || row.group == Group::Failed;
+        let accepted = |row: &Row| row.now && there(row) && movable(row) && seen(row);
         let before = self.out.picked.len();
-        let rule = Rule { served: false, available: false, because: Because::NamedNow };
+        let rule =
+            Rule { served: false, available: false, exists: false, because: Because::NamedNow };
         self.take(all, accepted, rule);
         for at in before..self.out.picked.len() {
             let group = self.rows[self.out.picked[at].0].group;
             self.spare -= i64::from(group == Group::Ready);
             self.pot -= i64::from(matches!(group, Group::Ready | Group::Unready));
         }
+    }
+
+    /// Whatever the gate.
+    fn named(&mut self) {
+        self.accepted();
+        let all = self.count.named + self.count.failed;
         for (group, served, available) in [
             (Group::Failed, false, false),
             (Group::Young, false, false),
             (Group::Unready, true, false),
             (Group::Ready, true, true),
         ] {
-            let rule = Rule { served, available, because: Because::Named };
+            let exists = group.exists();
+            let rule = Rule { served, available, exists, because: Because::Named };
             self.take(all, |row| row.named && !row.now && row.group == group && movable(row), rule);
         }
     }
 
     fn replace(&mut self) {
-        let rule = |served, available| Rule { served, available, because: Because::Outdated };
+        let because = Because::Outdated;
+        let rule = |served, available| Rule { served, available, exists: true, because };
+        let free = if self.limits.in_place { updatable } else { movable };
         let of =
-            |group: Group| move |row: &Row| row.group == group && replaceable(row) && movable(row);
+            |group: Group| move |row: &Row| row.group == group && replaceable(row) && free(row);
         let young = self.take(i64::MAX, of(Group::Young), rule(false, false));
         let c = self.count;
         let updating = |row: &&Row| row.group == Group::Updating && replaceable(row);
@@ -255,49 +327,102 @@ impl Taker<'_, '_> {
         let mut allow = self.limits.far - begun;
         let from = self.out.picked.len();
         allow -= self.take(allow, of(Group::Unready), rule(true, false));
-        self.take(allow.min(self.limits.ready_outdated), of(Group::Ready), rule(true, true));
+        self.take(allow, of(Group::Ready), rule(true, true));
         if self.limits.in_place {
             let updated = self.out.picked.split_off(from);
             self.out.updated = updated.into_iter().map(|(row, _)| row).collect();
         }
     }
 
-    fn surplus(&mut self) {
-        let bound = self.bound();
+    /// Surge that the rollout needs no more: off-target machines leave down to what their replacements stand in for.
+    fn surge_left_over(&mut self, bound: i64) {
+        let Some(low) = self.low(bound) else { return };
+        let there = self.too_many(low);
+        let mut over = there.min(self.limits.surplus);
+        for (group, side) in SURPLUS_ORDER {
+            if matches!(side, Side::OffTarget | Side::Named) {
+                let most = over.min(self.existing_too_many(low));
+                over -= self.take_surplus(group, side, most);
+            }
+        }
+        self.limits.surplus -= self.rows_taken_as_surplus();
+        self.over_low = there;
+    }
+
+    /// What may stand while something is left to replace: D, and what replaces it already.
+    fn low(&self, bound: i64) -> Option<i64> {
+        let c = self.count;
+        if self.limits.in_place || self.limits.elsewhere || bound == c.desired {
+            return None;
+        }
+        let failed = |(row, taken): (&Row, &bool)| {
+            row.group == Group::Failed && row.is_on_target() && !*taken
+        };
+        let failed = self.rows.iter().zip(&self.taken).filter(|pair| failed(*pair)).count();
+        Some(c.ceiling.min(c.desired + c.current + failed as i64))
+    }
+
+    fn rows_taken_as_surplus(&self) -> i64 {
+        let surplus = |(_, because): &&(usize, Because)| *because == Because::Surplus;
+        self.out.picked.iter().filter(surplus).count() as i64
+    }
+
+    fn take_surplus(&mut self, group: Group, side: Side, most: i64) -> i64 {
+        let (input, breaker) = (self.input, self.limits.breaker);
+        let of = |row: &Row| {
+            row.group == group && side.has(input, row) && !(breaker && looks_failed(input, row))
+        };
+        let because = if side == Side::Named { Because::Named } else { Because::Surplus };
+        let served = matches!(group, Group::Ready | Group::Unready);
+        let (available, exists) = (group == Group::Ready, group.exists());
+        let rule = Rule { served, available, exists, because };
+        self.take(most, of, rule)
+    }
+
+    fn surplus(&mut self, bound: i64) {
+        let gone = self.rows_taken_as_surplus();
         let mut over = self.too_many(bound).min(self.limits.surplus);
-        let first: &[(Group, Side)] = if self.limits.in_place { &BUFFER_FIRST } else { &[] };
-        for (group, side) in first.iter().chain(&SURPLUS_ORDER) {
-            let young_replacement = (*group, *side) == (Group::Young, Side::OnTarget);
+        self.out.over = self.over_low.max(self.out.over + gone);
+        for (at, (group, side)) in SURPLUS_ORDER.iter().enumerate() {
+            // What failed goes first, and then what stood in.
+            if at == 1 && self.limits.in_place {
+                over -= self.stand_ins(over.min(self.existing_too_many(bound)));
+            }
+            let current = matches!(side, Side::OnTarget | Side::RevisionUnknown);
+            let young_replacement = *group == Group::Young && current;
             // A failed one that may not leave is no reason for one that exists to go in its place.
             let most = if *group == Group::Failed {
                 over
             } else {
                 over.min(self.existing_too_many(bound))
             };
-            let most = if young_replacement && !self.limits.in_place {
+            let most = if self.limits.in_place && current {
+                most.min(self.existing_too_many(bound) - self.stand_ins_left().count() as i64)
+            } else if young_replacement && !self.limits.in_place {
                 self.young_too_many().min(most)
             } else {
                 most
             };
-            if (*group, *side) == (Group::Ready, Side::OnTarget) && self.spares_off_target() {
+            if *group == Group::Ready && current && self.spares_off_target() {
                 continue;
             }
-            let (input, breaker) = (self.input, self.limits.breaker);
-            let of = |row: &Row| {
-                row.group == *group && side.has(row) && !(breaker && looks_failed(input, row))
-            };
-            let because = if *side == Side::Named { Because::Named } else { Because::Surplus };
-            let served = matches!(group, Group::Ready | Group::Unready);
-            let rule = Rule { served, available: *group == Group::Ready, because };
-            over -= self.take(most, of, rule);
+            over -= self.take_surplus(*group, *side, most);
         }
+        self.out.bound = bound;
     }
 
-    /// The breaker holds one off target, replaced or not: none that serves on target goes in its place.
+    /// The breaker holds one off target, replaced or not, or it waits for minutes after a refusal: none that serves on
+    /// target goes in its place.
     fn spares_off_target(&self) -> bool {
-        let off = |row: &Row| looks_failed(self.input, row) && row.outdated && movable(row);
+        let held = |row: &Row| {
+            self.limits.breaker && looks_failed(self.input, row) && row.outdated && movable(row)
+        };
+        let waits = |row: &Row| {
+            let free = !(row.is_untouchable() || row.returning);
+            row.waits_briefly && free && (row.named || replaceable(row))
+        };
         let mut left = self.rows.iter().zip(&self.taken).filter(|(_, taken)| !**taken);
-        self.limits.breaker && left.any(|(row, _)| off(row))
+        left.any(|(row, _)| held(row) || waits(row))
     }
 
     /// How many exist above what the pool may have, as things stand after each pick.
@@ -329,7 +454,9 @@ impl Taker<'_, '_> {
         let removed = self.out.picked.len() as i64 + self.drained_to_update();
         let capacity = i64::from(self.input.set.capacity);
         let there = (c.exist + c.failed - removed - bound).max(0);
-        self.out.over = there.min(capacity - removed - bound).max(0);
+        // What is being deleted and counted still is no machine too many.
+        let counted = (capacity - c.staying()).clamp(0, c.ending);
+        self.out.over = there.min(capacity - counted - removed - bound).max(0);
         self.out.uncounted = there - self.out.over;
         self.out.over
     }

@@ -1,6 +1,6 @@
 //! What people are told: each machine's class and reason, where the rollout stands, an estimate, when to look again.
 
-use crate::model::action::{Action, Class, Verb};
+use crate::model::action::{Action, Class};
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use crate::model::plan::{
@@ -12,26 +12,19 @@ use crate::model::rollout::{Cause, Ended, Ending, Rollout, Stage};
 use crate::model::time::{Span, Time};
 
 use super::Desk;
-use super::course::{Barrier, Closed};
-use super::limit::{self, LIMIT};
-use super::model;
-use super::reasons::SOON;
+use super::checkpoint::Barrier;
+use super::course::Closed;
+use super::looks;
+use super::notices;
+use super::progress;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
 use super::send::Sent;
-
-/// Nothing to do and nothing under way: look again after this.
-// 5 min: two reads each time, so a thousand idle pools cost seven calls a second.
-const IDLE: Span = Span::minutes(5);
 
 /// A boot and a delete, for the estimate only.
 // Medians seen for Linux machines: about 100 s from the request to a ready guest, 35 s to delete.
 const BOOT: Span = Span::seconds(100);
 const DELETE: Span = Span::seconds(35);
-
-/// So many changes of the windows are looked at to find the next one that is open.
-// 16: a window that is denied more often before it opens has no length worth telling.
-const LOOKS_AHEAD: usize = 16;
 
 /// How long an ended rollout is shown as the pool's phase.
 const ENDED_SHOWN: Span = Span::hours(24);
@@ -46,8 +39,8 @@ pub(super) fn report(
     let machines = (0..desk.rows.len()).map(|at| machine(&desk, removals, sent, at)).collect();
     let rollout = rollout(&desk);
     let estimate = estimate(&desk, &actions);
-    let again = again(&desk, &actions);
-    let notices = notices(&desk);
+    let again = looks::again(&desk, &actions);
+    let notices = notices::notices(&desk, raised(&actions));
     let holds = desk.holds.finish();
     let again = holds.iter().map(|hold| hold.recheck).fold(again, Time::min);
     let report = Report {
@@ -65,58 +58,13 @@ pub(super) fn report(
     Planned { actions, report, state: desk.memory }
 }
 
-/// What a person should know whatever is done.
-fn notices(desk: &Desk) -> Vec<Box<str>> {
-    let mut notices: Vec<Box<str>> = Vec::new();
-    if desk.resolved.forced {
-        notices.push("maxSurge and maxUnavailable both round to 0; one may be unavailable".into());
-    }
-    let without = limit::surge_without_room(desk.input, &desk.count);
-    if without > 0 {
-        let say =
-            format!("a scale set holds {LIMIT} machines: {without} of maxSurge cannot be had");
-        notices.push(say.into());
-    }
-    notices.extend(exceeds_window(desk).map(Into::into));
-    if let Some(busy) = &desk.input.set.busy {
-        notices
-            .push(format!("somebody else's {} runs since {}", busy.operation, busy.since).into());
-    }
-    notices
-}
-
-/// What is left to replace takes longer than the window that is open, or the next that opens.
-fn exceeds_window(desk: &Desk) -> Option<String> {
-    let (now, windows) = (desk.input.now, &desk.input.policy.windows);
-    let rollout = desk.memory.rollout.as_ref()?;
-    let work = work_left(desk);
-    if work.is_zero() || !matches!(rollout.stage, Stage::Going) {
-        return None;
-    }
-    let (mut opens, mut state) = (now, windows.at(now));
-    for _ in 0..LOOKS_AHEAD {
-        if state.open {
-            break;
-        }
-        opens = state.changes?;
-        state = windows.at(opens);
-    }
-    let lasts = state.changes.filter(|_| state.open)?.since(opens);
-    let short = |span: Span| Span::minutes((span.millis() / 60_000).max(1));
-    let (work_is, lasts_is) = (short(work), short(lasts));
-    let window = if opens == now { "the window closes in" } else { "the next window is open for" };
-    let say = format!(
-        "about {work_is} of work is left, and {window} {lasts_is}: the rest waits for another"
-    );
-    (work > lasts).then_some(say)
-}
-
 fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineReport {
     let row = &desk.rows[at];
     let record = row.machine(desk.input);
     let (lifecycle, why) = sent.of(at).unwrap_or_else(|| {
         let lifecycle = match row.doing {
             Doing::Lost => Lifecycle::InService,
+            Doing::Nothing if row.given_back => Lifecycle::InService,
             Doing::Drained => Lifecycle::Drained,
             _ => record.lifecycle,
         };
@@ -131,7 +79,7 @@ fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineR
         class: class(desk, row, why),
         lifecycle,
         why,
-        next: next(desk, row),
+        next: looks::next(desk, row),
     }
 }
 
@@ -172,8 +120,8 @@ fn why_leaving(row: &Row) -> Why {
     match row.doing {
         _ if row.is_stuck() => Why::StuckDelete,
         Doing::CloudDeletes => Why::CloudDeletes,
-        Doing::Draining | Doing::Drained => Why::Draining,
-        Doing::AskAgain(_) | Doing::Lost | Doing::TakeBack => Why::RequestLost,
+        Doing::Draining | Doing::Drained | Doing::DrainAgain => Why::Draining,
+        Doing::Lost | Doing::TakeBack => Why::RequestLost,
         Doing::Deleting | Doing::Nothing => Why::Deleting,
     }
 }
@@ -182,11 +130,15 @@ fn why_there(desk: &Desk, row: &Row) -> Why {
     let kept = match row.kept {
         Kept::Person => Some(Why::HeldByPerson),
         Kept::Cloud => Some(Why::ProtectedInCloud),
+        _ if row.stays && (row.group == Group::Failed || !row.outdated) => {
+            Some(Why::ProtectedInCloud)
+        }
         // What failed is repaired whatever else is true of it.
         _ if row.group == Group::Failed => None,
         Kept::RevisionUnknown => Some(Why::RevisionUnknown),
         Kept::OnDelete => Some(Why::WaitsOnDelete),
         Kept::UpdateFailed => Some(Why::UpdateFailed),
+        Kept::Exception => Some(Why::Exception),
         Kept::No => None,
     };
     if let Some(kept) = kept {
@@ -224,7 +176,9 @@ fn is_flagged(desk: &Desk, machine: &Machine) -> bool {
 fn why_outdated(desk: &Desk) -> Why {
     let stands = desk.stands();
     match desk.closed {
-        Some(Closed::NoRollout) if desk.memory.advisory_held => Why::WaitsAdoption,
+        Some(Closed::NoRollout) if desk.memory.advisory_held || desk.memory.adoption_held => {
+            Why::WaitsAdoption
+        }
         Some(Closed::NoRollout | Closed::ModelElsewhere | Closed::Natives) => Why::WaitsRollout,
         Some(Closed::Paused) => Why::WaitsPaused,
         Some(Closed::Failing) => Why::WaitsFailing,
@@ -237,38 +191,6 @@ fn why_outdated(desk: &Desk) -> Why {
         None if desk.far <= desk.count.current => Why::WaitsRamp,
         None if desk.count.spare() <= 0 && desk.count.surge > 0 => Why::WaitsSurge,
         None => Why::WaitsFloor,
-    }
-}
-
-/// When this machine is looked at again, where a time is known.
-fn next(desk: &Desk, row: &Row) -> Option<Time> {
-    let (record, policy) = (row.machine(desk.input), desk.input.policy);
-    let ready_by = policy.rollout.readiness_deadline;
-    match row.group {
-        _ if row.waiting => {
-            let blocked = &desk.memory.blocked;
-            blocked.iter().find(|b| super::rows::is(&b.key, record)).map(|b| b.until)
-        }
-        Group::Young if record.condition == Condition::Ready => {
-            Some(record.since.plus(policy.rollout.min_ready))
-        }
-        Group::Young => {
-            let late = record.imaged.plus(ready_by);
-            let ill = record.condition != Condition::Provisioning;
-            Some(if ill { late.min(record.since.plus(policy.repair.after)) } else { late })
-        }
-        Group::Unready if record.condition == Condition::Ready => {
-            Some(record.since.plus(policy.rollout.min_ready))
-        }
-        Group::Unready if record.condition == Condition::Provisioning => {
-            Some(record.since.plus(ready_by))
-        }
-        Group::Unready => Some(record.since.plus(policy.repair.after)),
-        Group::Leaving => match row.doing {
-            Doing::AskAgain(at) => Some(at),
-            _ => None,
-        },
-        _ => None,
     }
 }
 
@@ -334,26 +256,13 @@ const fn ended(how: Ending) -> RolloutPhase {
 }
 
 fn phase(desk: &Desk, stage: &Stage, cause: Cause) -> RolloutPhase {
-    let deadline = desk.input.policy.rollout.progress_deadline;
-    let still = desk
-        .memory
-        .rollout
-        .as_ref()
-        .is_some_and(|rollout| desk.input.now.since(rollout.progress.at) >= deadline);
     match stage {
         Stage::Paused { .. } | Stage::Failing { .. } => RolloutPhase::Paused,
         Stage::Baking { .. } => RolloutPhase::Baking,
-        Stage::Going if still => RolloutPhase::Stalled,
+        Stage::Going if progress::waits_on_purpose(desk) => RolloutPhase::Waiting,
+        Stage::Going if progress::is_stalled(desk) => RolloutPhase::Stalled,
         Stage::Going if cause == Cause::Rollback => RolloutPhase::RollingBack,
         Stage::Going if desk.closed.is_some() => RolloutPhase::Waiting,
-        Stage::Going
-            if matches!(
-                desk.barrier,
-                Barrier::Soaking(..) | Barrier::Approval(_) | Barrier::GateUnknown(..)
-            ) =>
-        {
-            RolloutPhase::Waiting
-        }
         Stage::Going => RolloutPhase::Progressing,
     }
 }
@@ -365,22 +274,26 @@ fn rounds_left(desk: &Desk) -> i64 {
     (c.out + c.named + slots - 1) / slots
 }
 
-fn work_left(desk: &Desk) -> Span {
+pub(super) fn work_left(desk: &Desk) -> Span {
     let slot = BOOT.plus(DELETE).plus(desk.input.policy.rollout.min_ready);
     slot.times(rounds_left(desk))
 }
 
-fn estimate(desk: &Desk, actions: &[Action]) -> Estimate {
-    let c = &desk.count;
-    let raised = actions.iter().find_map(|action| match action {
+fn raised(actions: &[Action]) -> i64 {
+    let raise = actions.iter().find_map(|action| match action {
         Action::Raise { from, to, .. } => Some(i64::from(to.saturating_sub(*from))),
         _ => None,
     });
+    raise.unwrap_or(0)
+}
+
+fn estimate(desk: &Desk, actions: &[Action]) -> Estimate {
+    let c = &desk.count;
+    let raised = raised(actions);
     let left = c.out + c.named;
     let rounds = rounds_left(desk);
     let open = desk.memory.rollout.is_some() && left > 0 && desk.closed.is_none();
-    let peak =
-        (c.live + raised.unwrap_or(0)).max(if open { c.ceiling.min(c.live + left) } else { 0 });
+    let peak = (c.live + raised).max(if open { c.ceiling.min(c.live + left) } else { 0 });
     let each = desk.input.facts.quota.as_ref().map(|quota| quota.cores_each);
     let peak_machines = peak.max(0) as u32;
     let writes = if desk.input.policy.rollout.method == Method::Reimage { 1 } else { 2 };
@@ -390,45 +303,4 @@ fn estimate(desk: &Desk, actions: &[Action]) -> Estimate {
         peak_cores: each.map(|each| each.saturating_mul(peak_machines)),
         calls: if open { (rounds * (writes + 2)).max(0) as u32 } else { actions.len() as u32 },
     }
-}
-
-/// The next moment at which something can be different without anybody telling us.
-fn again(desk: &Desk, actions: &[Action]) -> Time {
-    let now = desk.input.now;
-    let c = &desk.count;
-    let under_way = c.pending + c.leaving + c.updating + c.ghosts + c.young + c.unknown > 0
-        || actions.iter().any(|action| action.verb() != Verb::Restore);
-    let mut again = now.plus(if under_way { SOON } else { IDLE });
-    let mut sooner = |at: Time| {
-        if at > now {
-            again = again.min(at);
-        }
-    };
-    for row in &desk.rows {
-        if let Some(at) = next(desk, row) {
-            sooner(at);
-        }
-    }
-    for back_off in &desk.memory.backoff {
-        sooner(back_off.until);
-    }
-    if let Some(at) = model::given_up_at(desk.input, &desk.memory) {
-        sooner(at);
-    }
-    if let Some(changes) = desk.input.policy.windows.at(now).changes {
-        sooner(changes);
-    }
-    if let Barrier::Soaking(_, until) = desk.barrier {
-        sooner(until);
-    }
-    if let Some(Stage::Baking { since }) = desk.memory.rollout.as_ref().map(|r| &r.stage) {
-        sooner(since.plus(desk.input.policy.rollout.bake));
-    }
-    if let Some(age) = desk.input.policy.rollout.max_age {
-        let oldest = desk.input.machines.iter().map(|machine| machine.imaged).min();
-        if let Some(oldest) = oldest {
-            sooner(oldest.plus(age).plus(Span::from_millis(1)));
-        }
-    }
-    again
 }

@@ -1,6 +1,6 @@
 //! From what was chosen to requests: drain first where something must be drained, one batch for the deletes of a turn.
 
-use crate::model::action::{Action, Because, READ_IS_FRESH, Target};
+use crate::model::action::{Action, Because, READ_IS_FRESH, Target, Verb};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Why;
 use crate::model::policy::Method;
@@ -8,10 +8,11 @@ use crate::model::quantity::counted;
 
 use super::Desk;
 use super::course::Closed;
+use super::health::lasts_since;
 use super::holds::machines;
-use super::refusals;
 use super::remove::Removals;
-use super::rows::{Doing, Group, Kept, Row, is};
+use super::rows::{Doing, Group, Kept, Row, is, is_dead};
+use super::setbacks;
 
 /// Remembered of a machine stuck in deletion that was asked to go once more: a third time is up to a person.
 pub(super) const ASKED_ONCE_MORE: &str = "askedOnceMore";
@@ -41,8 +42,7 @@ impl Sent {
 
 /// What comes back before anything is created.
 pub(super) fn restores(row: &Row) -> bool {
-    let on_its_way = matches!(row.doing, Doing::Drained | Doing::Draining);
-    row.group == Group::Gray || (on_its_way && row.because == Some(Because::Surplus))
+    row.group == Group::Gray || (row.is_on_its_way() && row.because == Some(Because::Surplus))
 }
 
 #[derive(Default)]
@@ -59,7 +59,8 @@ struct Batches {
     again: bool,
 }
 
-pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent {
+/// `doubt`: it is not known what a lost request did.
+pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool, doubt: bool) -> Sent {
     let mut batches = Batches::default();
     restore(desk, &mut batches);
     if picture {
@@ -69,11 +70,10 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent 
         for row in &removals.updated {
             update(desk, &mut batches, *row);
         }
-        let alone = refusals::lets_others_end(desk.input, &desk.memory);
         for at in 0..desk.rows.len() {
-            go_on(desk, &mut batches, at, alone);
+            go_on(desk, &mut batches, at, doubt);
         }
-        if batches.delete.is_empty() && !alone {
+        if batches.delete.is_empty() && !doubt {
             ask_once_more(desk, &mut batches);
         }
     }
@@ -84,10 +84,16 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool) -> Sent 
 
 fn restore(desk: &Desk, batches: &mut Batches) {
     batches.missing = desk.count.fill();
+    let replaced =
+        |row: &&Row| row.group == Group::Leaving && row.because == Some(Because::Outdated);
+    let replaced = desk.rows.iter().filter(replaced).count() as i64;
     for outdated in [false, true] {
+        // An outdated one in place of one that leaves as outdated would have to leave in its turn.
+        let others = if outdated { replaced } else { 0 };
         for (at, row) in desk.rows.iter().enumerate() {
             let seen = row.machine(desk.input).condition != Condition::Unknown;
-            if batches.missing > 0 && row.outdated == outdated && restores(row) && seen {
+            let free = restores(row) && seen && !restore_waits(desk, row);
+            if batches.missing > others && row.outdated == outdated && free {
                 put(desk, &mut batches.restore, at, Because::Surplus);
                 batches.moved.push((at, Lifecycle::InService, Why::Restored));
                 batches.missing -= 1;
@@ -124,7 +130,8 @@ fn put(desk: &Desk, batch: &mut Vec<Target>, at: usize, because: Because) {
 /// Nothing can be drained from a machine that has not run for long; one that only just stopped may come back.
 fn drains(machine: &Machine, because: Because) -> bool {
     let dead = because == Because::Failed && machine.condition == Condition::Stopped;
-    machine.needs_drain() && !dead
+    // Who accepts the loss does not wait for the pods.
+    machine.needs_drain() && !(dead || because == Because::NamedNow)
 }
 
 fn leave(desk: &Desk, batches: &mut Batches, at: usize, because: Because) {
@@ -134,7 +141,8 @@ fn leave(desk: &Desk, batches: &mut Batches, at: usize, because: Because) {
         Because::Outdated => Why::RemovedOutdated,
         Because::Surplus => Why::RemovedSurplus,
     };
-    if drains(desk.rows[at].machine(desk.input), because) {
+    let long = because == Because::Failed && desk.rows[at].waits_no_more;
+    if drains(desk.rows[at].machine(desk.input), because) && !long {
         put(desk, &mut batches.drain, at, because);
         batches.moved.push((at, Lifecycle::Draining, why));
     } else {
@@ -154,53 +162,57 @@ fn update(desk: &Desk, batches: &mut Batches, at: usize) {
 }
 
 /// The next step of what is under way, if it is still wanted.
-fn go_on(desk: &Desk, batches: &mut Batches, at: usize, alone: bool) {
+fn go_on(desk: &Desk, batches: &mut Batches, at: usize, doubt: bool) {
     let row = &desk.rows[at];
     // What the listing lacks is most likely gone; nothing is asked of it.
     if desk.rows[at].unlisted {
         return;
     }
     let machine = row.machine(desk.input);
-    let under_way = matches!(
-        row.doing,
-        Doing::Draining | Doing::Drained | Doing::AskAgain(_) | Doing::TakeBack
-    );
+    let under_way = row.is_on_its_way() || row.doing == Doing::TakeBack;
     let moved = || batches.moved.iter().any(|moved| moved.0 == at);
     if !under_way || moved() {
         return;
     }
     // To be given back it need not be seen well.
     if row.doing == Doing::TakeBack {
-        return take_back(desk, batches, at);
+        if !restore_waits(desk, row) {
+            take_back(desk, batches, at, Why::RequestLost);
+        }
+        return;
     }
     if machine.condition == Condition::Unknown {
         return;
     }
-    let wanted = still_wanted(desk, row, batches.missing).filter(|_| !machine.is_kept_by_people());
-    let ready = match row.doing {
-        // A drain that nobody wants any more is lifted at once; one that is wanted runs to its end.
-        Doing::Draining => wanted.is_none(),
-        Doing::AskAgain(again) => desk.input.now >= again,
-        _ => true,
+    let updates = is_updated(desk, row);
+    let stays = if updates { row.is_frozen() } else { row.is_untouchable() };
+    let wanted = still_wanted(desk, row, batches.missing).filter(|_| !stays);
+    let Some(because) = wanted else {
+        if !restore_waits(desk, row) {
+            take_back(desk, batches, at, Why::ReasonEnded);
+        }
+        return;
     };
-    if !ready {
+    let waits_no_more = row.now || dies_waiting(desk, row, machine);
+    // A drain that is wanted runs to its end, but for a machine that nothing runs on, or whose loss is accepted.
+    if row.doing == Doing::Draining && !waits_no_more {
         return;
     }
-    let Some(because) = wanted else { return take_back(desk, batches, at) };
-    // Another request goes on and is let alone.
-    if alone {
+    let unsure = doubt && because != Because::Failed;
+    if waits(desk, batches, at, row, updates) || unsure {
         return;
     }
     // It is another than it was when it was asked to go, or was never drained: something may run on it. A drain that has
     // nothing to do costs one look.
-    let unsure = machine.since > row.asked || matches!(row.doing, Doing::AskAgain(_));
-    if unsure && because != Because::Failed && drains(machine, because) {
+    let unsure = machine.since > row.asked || row.doing == Doing::DrainAgain;
+    let because = if row.now { Because::NamedNow } else { because };
+    let again = because != Because::Failed || row.doing == Doing::DrainAgain;
+    if unsure && again && drains(machine, because) {
         put(desk, &mut batches.drain, at, because);
         batches.moved.push((at, Lifecycle::Draining, Why::Draining));
         return;
     }
-    let in_place = desk.input.policy.rollout.method == Method::Reimage;
-    if in_place && because == Because::Outdated {
+    if updates && !row.now {
         put(desk, &mut batches.reimage, at, because);
         batches.moved.push((at, Lifecycle::Updating, Why::UpdatedInPlace));
     } else {
@@ -209,26 +221,59 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize, alone: bool) {
     }
 }
 
-fn take_back(desk: &Desk, batches: &mut Batches, at: usize) {
+fn is_updated(desk: &Desk, row: &Row) -> bool {
+    let in_place = desk.input.policy.rollout.method == Method::Reimage;
+    in_place && row.because == Some(Because::Outdated)
+}
+
+/// It failed, its drain has lasted for long enough, and nothing on it can be asked any more.
+fn dies_waiting(desk: &Desk, row: &Row, machine: &Machine) -> bool {
+    let long = desk.input.now.since(row.asked) >= desk.input.policy.drain.failed_after;
+    let stands = desk.repair_stopped || desk.is_blind();
+    let failed = row.because == Some(Because::Failed) && is_ill(desk, machine);
+    failed && long && !stands && is_dead(desk.input, machine)
+}
+
+/// Such a request was refused and waits for its next try: what was drained for it is given back, where that takes long.
+fn waits(desk: &Desk, batches: &mut Batches, at: usize, row: &Row, updates: bool) -> bool {
+    let verb = if updates { Verb::Reimage } else { Verb::Delete };
+    let (input, memory) = (desk.input, &desk.memory);
+    let told = setbacks::told_to_wait(input, memory, verb);
+    if setbacks::of_request(input, memory, verb).is_none() || (row.now && !told) {
+        return false;
+    }
+    if setbacks::gives_back(input, memory, verb) {
+        take_back(desk, batches, at, Why::RequestLost);
+    }
+    true
+}
+
+fn restore_waits(desk: &Desk, row: &Row) -> bool {
+    setbacks::restore_waits(desk.input, &desk.memory, row.machine(desk.input))
+}
+
+fn take_back(desk: &Desk, batches: &mut Batches, at: usize, why: Why) {
     put(desk, &mut batches.restore, at, Because::Surplus);
-    batches.moved.push((at, Lifecycle::InService, Why::RequestLost));
+    batches.moved.push((at, Lifecycle::InService, why));
 }
 
 fn is_ill(desk: &Desk, machine: &Machine) -> bool {
     let ill =
         matches!(machine.condition, Condition::Failed | Condition::Unready | Condition::Stopped);
-    ill && desk.input.now.since(machine.since) >= desk.input.policy.repair.after
+    let now = desk.input.now;
+    ill && now.since(lasts_since(machine, now)) >= desk.input.policy.repair.after
 }
 
 /// The reason for which it leaves, if it still stands; where none is on record, the first that does.
 fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
     let machine = row.machine(desk.input);
     let stopped = matches!(desk.closed, Some(Closed::NoRollout | Closed::Paused | Closed::Failing));
+    let shut = desk.closed == Some(Closed::Window);
     let stands = |because: &Because| match because {
         Because::Named | Because::NamedNow => row.named,
-        // What was begun is finished when a window closes.
         Because::Outdated => {
-            row.outdated && row.kept == Kept::No && machine.revision.is_some() && !stopped
+            let may = row.outdated && row.kept == Kept::No && machine.revision.is_some();
+            may && !stopped && !(shut && only_prepares(desk, row))
         }
         Because::Failed => match row.because {
             Some(because) => because == Because::Failed && machine.condition != Condition::Ready,
@@ -239,6 +284,13 @@ fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
     };
     let any = [Because::Failed, Because::Named, Because::Outdated];
     row.because.into_iter().chain(any).find(stands)
+}
+
+/// When a window closes, what evicts already is finished, and who only waits for it is released.
+fn only_prepares(desk: &Desk, row: &Row) -> bool {
+    let id = &row.machine(desk.input).id;
+    let known = desk.input.facts.drains.iter().find(|drain| drain.id == *id);
+    row.doing == Doing::Draining && known.is_some_and(|drain| !drain.is_evicting())
 }
 
 fn actions(desk: &Desk, batches: &mut Batches) -> Vec<Action> {

@@ -7,7 +7,8 @@ use crate::model::quantity::counted;
 use super::Desk;
 use super::explain;
 use super::journal::Journal;
-use super::reasons::{SOON, about};
+use super::looks::SOON;
+use super::reasons::about;
 use super::remove::Removals;
 use super::rows::Row;
 
@@ -25,6 +26,19 @@ pub(super) fn about_kept(desk: &mut Desk, removals: &Removals) {
     about(desk, HoldReason::Kept, kept, say, Some("release"));
 }
 
+/// More than D stand, and nothing replaces with them now: a rollout is open, and they are its surge.
+fn about_surge(desk: &mut Desk, removals: &Removals) {
+    let c = desk.count;
+    let gone = removals.picked.iter().filter(|(at, _)| desk.rows[*at].group.exists()).count();
+    let (stay, bound) = (c.exist - gone as i64, removals.bound);
+    if desk.gate() || !desk.rolling() || stay <= c.desired || bound <= c.desired {
+        return;
+    }
+    let say = format!("{stay} there, {} wanted; the open rollout keeps up to {bound}", c.desired);
+    let hold = desk.holds.add(HoldReason::Surplus, say);
+    hold.number("desired", c.desired).number("exist", stay).number("bound", bound);
+}
+
 /// Too many exist, and it is not a person's word or the brake that keeps them.
 pub(super) fn about_waiting(desk: &mut Desk, removals: &Removals, journal: &Journal) {
     let (c, now) = (desk.count, desk.input.now);
@@ -36,10 +50,11 @@ pub(super) fn about_waiting(desk: &mut Desk, removals: &Removals, journal: &Jour
             "{there}, and the capacity is read as {capacity}: what it does not count does not leave as surplus"
         );
         let hold = desk.holds.add(HoldReason::CapacityLags, say);
-        hold.number("surplus", uncounted).number("capacity", capacity).again(soon);
+        hold.number("surplus", uncounted).number("capacity", capacity);
     }
     let leave = removals.picked.iter().filter(|(_, because)| *because == Because::Surplus).count();
     let over = removals.over - leave as i64;
+    about_surge(desk, removals);
     if over <= 0 {
         return;
     }

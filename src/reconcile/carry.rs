@@ -3,7 +3,7 @@
 use crate::act::{Book, ChangeCloud, ChangeCluster, Ports, Seen};
 use crate::ambient::Clock;
 use crate::memory::{Store, StoreError};
-use crate::model::action::{Action, Verb};
+use crate::model::action::{Action, Because, Verb};
 use crate::model::ids::{EntryId, Epoch};
 use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Event, Outcome, Phase};
@@ -61,7 +61,7 @@ enum Way {
     Open,
     /// The model was not written: nothing may come up on the one that is there.
     NoBirths,
-    /// An answer was lost: a listing settles it before any further write to that set.
+    /// An answer was lost: a listing settles it before any further write to that set, but for deletes of what failed.
     Shut,
 }
 
@@ -75,14 +75,13 @@ impl<S: Store, W: ChangeCloud, K: ChangeCluster, C: Clock> Carrying<'_, '_, S, W
     /// Carry out the intents of this turn, one request at a time. True: some were withdrawn.
     pub(super) async fn carry(mut self, written: &[EntryId]) -> Result<bool, StoreError> {
         self.cancel_drains(written).await?;
-        let doubtful = |entry: &Entry| matches!(entry.phase, Phase::Doubtful { .. });
-        let in_doubt = |entry: &Entry| doubtful(entry) && entry.verb() != Verb::Drain;
-        let shut = self.book.journal.open().iter().any(in_doubt);
+        let set = self.seen.set;
+        let shut = self.book.journal.open().iter().any(|entry| !entry.is_settled_by(set));
         let mut way = if shut { Way::Shut } else { Way::Open };
         let mut withdrew = false;
         for id in written {
-            let Some(verb) = self.book.journal.find(id).map(Entry::verb) else { continue };
-            if may_go(way, verb) {
+            let Some(entry) = self.book.journal.find(id) else { continue };
+            if may_go(way, &entry.action) {
                 self.book.send(id, &self.seen, self.ports).await?;
             } else {
                 self.book.note(id, Event::Ended(Outcome::Withdrawn), self.ports.clock.now())?;
@@ -121,11 +120,15 @@ impl<S: Store, W: ChangeCloud, K: ChangeCluster, C: Clock> Carrying<'_, '_, S, W
     }
 }
 
-const fn may_go(way: Way, verb: Verb) -> bool {
+fn may_go(way: Way, action: &Action) -> bool {
+    let verb = action.verb();
     match way {
         Way::Open => true,
         Way::NoBirths => !matches!(verb, Verb::Raise | Verb::Reimage),
-        Way::Shut => false,
+        Way::Shut if verb == Verb::Delete => {
+            action.targets().iter().all(|target| target.because == Because::Failed)
+        }
+        Way::Shut => matches!(verb, Verb::Drain | Verb::Restore),
     }
 }
 

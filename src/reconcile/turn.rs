@@ -197,6 +197,7 @@ impl PoolTurn {
             tombs: &tombs,
             min_ready: policy.rollout.min_ready,
             now,
+            before: self.folded,
             fresh: self.folded.is_none_or(|before| inventory.set.read_at > before),
         };
         let mut folded = fold(std::mem::take(&mut image.machines), &look);
@@ -279,6 +280,7 @@ impl<W: World> Turn<'_, W> {
             planned: &planned,
             before: state,
             facts,
+            asks: &self.doors.asks,
         };
         let notes = self.world.decide().judge(&case);
         let hold = notes.first().map(|note| Hold {
@@ -359,7 +361,9 @@ impl<W: World> Turn<'_, W> {
             return Vec::new();
         }
         let finished = finished(open, &self.scene.folded.machines, set);
-        finished.into_iter().map(|entry| entry.id.clone()).collect()
+        // What ended after the read began is not in this picture yet: the next one shows the pool without it.
+        let shown = |entry: &&Entry| entry.outcome().is_some_and(|(at, _)| at <= set.read_at);
+        finished.into_iter().filter(shown).map(|entry| entry.id.clone()).collect()
     }
 
     async fn write(
@@ -407,6 +411,9 @@ impl Scene {
                 // Updated in place it begins anew: how long it took is no illness.
                 let updated = machine.lifecycle == Lifecycle::Updating
                     && report.lifecycle == Lifecycle::InService;
+                if updated {
+                    machine.updated = Some(now);
+                }
                 if updated && machine.condition != Condition::Ready {
                     machine.since = now;
                 }

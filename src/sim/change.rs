@@ -6,9 +6,9 @@ use super::refuse::{classify, of_operation};
 use super::stage::{Call, Shared, Stage};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
 use crate::model::action::{Expect, Target, Verb};
-use crate::model::ids::{EntryId, Key, Revision, ScaleSetId};
+use crate::model::ids::{EntryId, Etag, Key, Revision, ScaleSetId};
 use crate::model::inventory::ModelFields;
-use crate::model::journal::{Operation, Refusal, Refused};
+use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
 use crate::model::time::{Span, Time};
 use crate::world::{
     Accepted, Answer as Said, Guid, InstanceId, ModelPatch, OpStatus, Provisioning,
@@ -97,12 +97,13 @@ impl Stage {
     }
 
     fn raise(&mut self, order: &Order<'_>, from: u32, to: u32, expect: &Expect) -> Answer {
-        if let Some(stop) = self.verify(order, expect, Some(from)) {
-            return stop;
-        }
+        let etag = match self.verify(order, expect, Some(from)) {
+            Ok(etag) => etag,
+            Err(stop) => return stop,
+        };
         self.note(order, Verb::Raise, Some((from, to)));
         let before = self.world.true_sizes(self.set).map(|sizes| sizes.capacity);
-        let etag = expect.etag.as_ref().map(crate::model::ids::Etag::as_str);
+        let etag = etag.as_ref().map(Etag::as_str);
         let asked = to + u32::from(self.slip == Slip::AsksForMore);
         let said = self.world.patch_capacity(self.set, asked, etag);
         let after = self.world.true_sizes(self.set).map(|sizes| sizes.capacity);
@@ -114,9 +115,10 @@ impl Stage {
     }
 
     fn update_model(&mut self, order: &Order<'_>, fields: &ModelFields, expect: &Expect) -> Answer {
-        if let Some(stop) = self.verify(order, expect, None) {
-            return stop;
-        }
+        let etag = match self.verify(order, expect, None) {
+            Ok(etag) => etag,
+            Err(stop) => return stop,
+        };
         self.note(order, Verb::UpdateModel, None);
         let text = |field: &Option<Box<str>>| field.as_deref().map(str::to_owned);
         let tags = (!fields.tags.is_empty())
@@ -127,7 +129,7 @@ impl Stage {
             tags,
             ..ModelPatch::default()
         };
-        let etag = expect.etag.as_ref().map(crate::model::ids::Etag::as_str);
+        let etag = etag.as_ref().map(Etag::as_str);
         let was = self.world.true_model(self.set).cloned();
         let said = self.world.patch_model(self.set, &patch, etag);
         let is = self.world.true_model(self.set).cloned();
@@ -137,25 +139,37 @@ impl Stage {
         self.answered(said)
     }
 
-    /// Where the set has no version to check the write against, it is read again right before.
-    fn verify(&mut self, order: &Order<'_>, expect: &Expect, from: Option<u32>) -> Option<Answer> {
-        if expect.etag.is_none() && !self.too_late(order) {
+    /// A capacity is read once more right before it is written, and so is a set that has no version to check the write
+    /// against. The version to write against.
+    fn verify(
+        &mut self,
+        order: &Order<'_>,
+        expect: &Expect,
+        from: Option<u32>,
+    ) -> Result<Option<Etag>, Answer> {
+        let mut etag = expect.etag.clone();
+        if (from.is_some() || etag.is_none()) && !self.too_late(order) {
             let read = self.world.get_set(self.set);
             self.pass_call();
             match read {
                 Err(failure) => {
                     let unread = Refused::plain(Refusal::Throttled);
-                    return Some(Answer::Refused(classify(&failure, self.now()).unwrap_or(unread)));
+                    let refused = classify(&failure, self.now()).unwrap_or(unread);
+                    return Err(Answer::Refused(refused));
                 }
                 Ok(set) => {
                     let moved = from.is_some_and(|from| set.capacity != from);
                     if moved || fingerprint(self.scheme, &set.model) != expect.revision {
-                        return Some(Answer::Refused(Refused::plain(Refusal::Conflict)));
+                        let code = Some(CHANGED_SINCE_READ.into());
+                        let refused = Refused { code, ..Refused::plain(Refusal::Conflict) };
+                        return Err(Answer::Refused(refused));
                     }
+                    // The capacity and the model are what was read: a version that moved for anything else is no conflict.
+                    etag = etag.map(|_| Etag::new(&*set.etag.0));
                 }
             }
         }
-        self.too_late(order).then_some(Answer::NotSent)
+        if self.too_late(order) { Err(Answer::NotSent) } else { Ok(etag) }
     }
 
     /// A batch on machines: which of them it really reached is read off the truth.

@@ -6,6 +6,7 @@ use super::disk::Cut;
 use super::limits;
 use super::scenario::{Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, draft};
 use super::stage::Adapter;
+use super::troubles;
 use super::upsets;
 use crate::ambient::Dice;
 use crate::model::policy::{
@@ -42,6 +43,7 @@ pub fn drawn(seed: u64) -> Scenario {
         deeds: Vec::new(),
         wishes: Vec::new(),
         operator: dice.branch("operator").chance(0.85),
+        hears: true,
         cuts: cuts(&mut dice.branch("cuts")),
         linger: if dice.branch("linger").chance(0.1) { 105 } else { 0 },
     };
@@ -54,8 +56,14 @@ pub fn drawn(seed: u64) -> Scenario {
     upsets::deeds(&mut scenario, &mut dice.branch("deeds"));
     upsets::wishes(&mut scenario, &mut dice.branch("wishes"));
     limits::quota(&mut scenario, &mut dice.branch("quota"));
+    if seed >= LARGER_FROM {
+        troubles::more(&mut scenario, &dice.branch("larger menu"));
+    }
     scenario
 }
+
+/// From this seed on storms draw from the larger menu as well. What earlier seeds found stays what it was.
+pub const LARGER_FROM: u64 = 1_000_000;
 
 pub(super) fn one_of<T: Clone>(dice: &mut Dice, of: &[T], or: T) -> T {
     dice.pick(of).cloned().unwrap_or(or)
@@ -214,7 +222,8 @@ fn settings(dice: &mut Dice, count: u32) -> Settings {
 }
 
 fn adapter(dice: &mut Dice) -> Adapter {
-    Adapter { shows_etag: dice.chance(0.8), shows_models: dice.chance(0.9) }
+    let (shows_etag, shows_models) = (dice.chance(0.8), dice.chance(0.9));
+    Adapter { shows_etag, shows_models, ..Adapter::default() }
 }
 
 fn cluster(dice: &mut Dice) -> Option<ClusterSpec> {

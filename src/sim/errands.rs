@@ -7,7 +7,7 @@ use super::scenario::{Wish, changed, with_image};
 use crate::memory::{Mark, Store};
 use crate::model::ids::{AskId, InstanceId, Key};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
-use crate::model::plan::{Ask, AskVerb};
+use crate::model::plan::{Ask, AskArgs, AskVerb};
 use crate::model::quantity::counted;
 use crate::world::{self, Deed, Guid, Native, Protection, Which};
 
@@ -24,11 +24,17 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
 
     fn wish(&mut self, wish: Wish) -> String {
         match wish {
-            Wish::Ask(verb) => self.ask(verb),
+            Wish::Ask(verb) => self.ask(verb, AskArgs::default()),
+            Wish::AskAbout(verb, about) => self.ask(verb, about),
             Wish::Delete { nth, request } => {
                 let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
                 self.mark(&key, &Mark::Delete(Some(request)));
                 format!("an operator asks for m{id} to go")
+            }
+            Wish::Undelete { nth } => {
+                let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
+                self.mark(&key, &Mark::Delete(None));
+                format!("an operator lets m{id} stay")
             }
             Wish::Hold { nth, held } => {
                 let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
@@ -57,6 +63,10 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
                 self.house.facts.turn_gate(verdict);
                 format!("the gates say {}", verdict.name())
             }
+            Wish::GateTime(time) => {
+                self.house.facts.gate_time(time);
+                "the gates measure at another time".to_owned()
+            }
             Wish::Upgrade => {
                 self.house.stage.lock().scheme += 1;
                 let now = self.now();
@@ -76,12 +86,14 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
         }
     }
 
-    fn ask(&mut self, verb: AskVerb) -> String {
+    fn ask(&mut self, verb: AskVerb, about: AskArgs) -> String {
         self.next_ask += 1;
-        let told = format!("an operator asks: {}", verb.name());
+        let what = about.what.map_or(String::new(), |what| format!(" {}", what.name()));
+        let number = about.number.map_or(String::new(), |number| format!(" {number}"));
+        let told = format!("an operator asks: {}{what}{number}", verb.name());
         let at = self.now();
         let id = AskId::new(format!("ask-{}", self.next_ask));
-        let ask = Ask { id, verb, by: "ann".into(), why: "rehearsal".into(), at };
+        let ask = Ask { id, verb, by: "ann".into(), why: "rehearsal".into(), at, about };
         let pool = self.policy.name.clone();
         loop {
             let _answer = now_or_never(self.house.disk.ask(&pool, &ask));
@@ -129,7 +141,7 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
     pub(super) fn do_for_hold(&mut self, act: Act) {
         self.stirred = true;
         let told = match act {
-            Act::Ask(verb) => self.ask(verb),
+            Act::Ask(verb, about) => self.ask(verb, about),
             Act::Delete(ids) => {
                 let request = DeleteRequest { by: "ann".into(), why: "asked".into(), now: false };
                 for key in self.keys(&ids) {

@@ -4,13 +4,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::Disk;
 use super::road::Road;
-use super::scenario::{Meter, Scenario};
+use super::scenario::{GateTime, Meter, Scenario};
 use super::stage::Shared;
 use super::watch::Watching;
 use crate::ambient::Clock;
 use crate::memory::Store;
 use crate::model::ids::PoolName;
-use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict};
+use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKind};
 use crate::model::policy::Image;
 use crate::model::time::Time;
 use crate::observe::ReadFacts;
@@ -74,6 +74,9 @@ pub(super) struct Measured {
 struct State {
     gates: Vec<Box<str>>,
     verdict: Verdict,
+    gate_time: GateTime,
+    /// When its time was last set.
+    gate_set: Time,
     follow: Option<Box<str>>,
     meter: Meter,
     /// What the meter showed, and when it was read.
@@ -91,8 +94,15 @@ impl Measured {
             Some(Image::Follow(image)) => Some(format!("{image}/2.0.0").into()),
             _ => None,
         };
-        let state =
-            State { gates, verdict: Verdict::Pass, follow, meter: scenario.meter, read: None };
+        let state = State {
+            gates,
+            verdict: Verdict::Pass,
+            gate_time: GateTime::default(),
+            gate_set: scenario.start,
+            follow,
+            meter: scenario.meter,
+            read: None,
+        };
         Self { stage, state: Mutex::new(state) }
     }
 
@@ -102,6 +112,11 @@ impl Measured {
 
     pub fn turn_gate(&self, verdict: Verdict) {
         self.state().verdict = verdict;
+    }
+
+    pub fn gate_time(&self, time: GateTime) {
+        let mut state = self.state();
+        (state.gate_time, state.gate_set) = (time, self.stage.now());
     }
 
     pub fn meter(&self, meter: Meter) {
@@ -131,12 +146,24 @@ impl ReadFacts for Measured {
     async fn facts(&self, _pool: &PoolName) -> Facts {
         let quota = self.quota();
         let (now, state) = (self.stage.now(), self.state());
-        let gate = |name: &str| Gate { name: name.into(), verdict: state.verdict, at: now };
+        let reached = {
+            let stage = self.stage.lock();
+            stage.cluster.as_ref().is_none_or(|cluster| cluster.answers(now.millis()))
+        };
+        let witness = Witness { what: WitnessKind::ApiServer, at: now };
+        let at = match state.gate_time {
+            GateTime::Now => now,
+            GateTime::Ago(ago) => now.minus(ago),
+            GateTime::Once => state.gate_set,
+        };
+        let gate = |name: &str| Gate { name: name.into(), verdict: state.verdict, at };
         Facts {
             gates: state.gates.iter().map(|name| gate(name)).collect(),
             quota,
             drains: Vec::new(),
             follow: state.follow.clone().map(|image| Follow { image, at: now }),
+            witnesses: if reached { Vec::new() } else { vec![witness] },
+            clock_ahead: Some(self.stage.lock().adapter.ahead),
         }
     }
 }

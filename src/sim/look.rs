@@ -7,11 +7,11 @@ use super::refuse::classify;
 use super::stage::{Row, Shared, Stage};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
-    Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
+    Eviction, Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Protection};
-use crate::model::time::Time;
+use crate::model::time::{Skew, Time};
 use crate::observe::{ReadCloud, ReadFailed};
 use crate::world::{
     self, Failure, Health, InstanceView, Leaf, Model, Power, Provisioning, SetView,
@@ -43,10 +43,16 @@ impl Stage {
         let views = picture.get(..read).unwrap_or_default();
         let instances: Vec<Instance> =
             views.iter().map(|view| self.instance(view, &set, blind, &mut names)).collect();
-        self.showed = views.iter().zip(&instances).map(shown).collect();
+        let told = self.adapter.ahead == Skew::NONE;
+        self.showed = views.iter().zip(&instances).map(|pair| shown(pair, told)).collect();
         self.names = names;
         let set = self.set_seen(&set, began, cut.is_none());
         Ok(Inventory { set, instances, gaps })
+    }
+
+    /// A moment as the cloud's clock has it.
+    fn clouds(&self, at: world::Ms) -> Time {
+        Time::from_millis(at).shown_by(self.adapter.ahead)
     }
 
     fn now_ms(&self) -> world::Ms {
@@ -96,6 +102,7 @@ impl Stage {
             complete,
             busy: None,
             natives: natives(&set.native),
+            spot: eviction(set.priority),
             vm_size: Some(set.model.vm_size.as_str().into()),
             model: Some(ModelFields {
                 image: Some(set.model.image.as_str().into()),
@@ -135,12 +142,12 @@ impl Stage {
             id: InstanceId::shared(&view.id.0),
             vm: Some(VmId::shared(&view.vm_text)),
             zone: view.zone.map(|zone| names.zone(zone)),
-            created: Time::from_millis(view.created),
-            imaged: self.disks.get(&view.vm).copied().map(Time::from_millis),
+            created: self.clouds(view.created),
+            imaged: self.disks.get(&view.vm).copied().map(|at| self.clouds(at)),
             revision: Some(revision),
             evidence,
             condition,
-            since,
+            since: since.map(|at| at.shown_by(self.adapter.ahead)),
             protection,
             workloads: node.map_or(0, |node| node.pods.len() as u32),
             node: node.map(|node| node.name.clone()),
@@ -148,14 +155,15 @@ impl Stage {
     }
 }
 
-fn shown((view, row): (&InstanceView, &Instance)) -> Row {
+/// Where the cloud's clock is not ours, its times tell nobody since when a machine serves: our records do.
+fn shown((view, row): (&InstanceView, &Instance), told: bool) -> Row {
     Row {
         id: Arc::clone(&view.id.0),
         vm: view.vm,
         text: Arc::clone(&view.vm_text),
         created: view.created,
         condition: row.condition,
-        since: row.since,
+        since: row.since.filter(|_| told),
     }
 }
 
@@ -225,6 +233,14 @@ pub(super) fn fingerprint(scheme: u32, model: &Model) -> Revision {
             let print: String = print.chars().rev().collect();
             Revision::new(format!("v{scheme}:{print}"))
         }
+    }
+}
+
+fn eviction(priority: world::Priority) -> Option<Eviction> {
+    match priority {
+        world::Priority::Regular => None,
+        world::Priority::Spot(world::EvictionPolicy::Deallocate) => Some(Eviction::Deallocate),
+        world::Priority::Spot(world::EvictionPolicy::Delete) => Some(Eviction::Delete),
     }
 }
 

@@ -30,21 +30,23 @@ mod stage;
 mod storm;
 mod story;
 mod timeline;
+mod troubles;
 mod truth;
 mod upsets;
+mod wakes;
 mod watch;
 
 pub use bound::{Slots, at_once, never_idle, slot_time};
 pub use cluster::ClusterSpec;
 pub use compare::{Strategy, UnknownStrategy, compare};
 pub use disk::Cut;
-pub use draw::drawn;
+pub use draw::{LARGER_FROM, drawn};
 pub use outcome::{Breach, End, Outcome};
 pub use plant::{Plant, Slip};
 pub use road::{Backstage, NotReady, Road};
 pub use run::{run, run_kept, run_over, run_planted};
 pub use scenario::{
-    LONGEST, MOST_TURNS, Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft,
+    GateTime, LONGEST, MOST_TURNS, Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft,
 };
 pub use stage::Adapter;
 pub use storm::{Failed, Summary, storm, storms};

@@ -6,6 +6,7 @@ use super::road::{Road, now_or_never};
 use super::run::Run;
 use super::watch::Decision;
 use crate::memory::Store;
+use crate::model::action::Action;
 use crate::model::budget::{Hold, HoldReason};
 use crate::model::journal::Entry;
 use crate::model::plan::Report;
@@ -25,18 +26,21 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
     pub(super) fn is_over(&mut self, report: &TurnReport, decision: &Decision) -> Option<End> {
         let planned = report.planned.as_ref()?;
         let (state, phase) = (&planned.state, planned.report.rollout.phase);
-        let open = self
-            .process
-            .remembered()
-            .is_none_or(|image| image.journal.open().iter().any(|entry| !Entry::is_ended(entry)));
+        let open = self.process.remembered().is_none_or(|image| {
+            let mut open = image.journal.open().iter().filter(|entry| !Entry::is_ended(entry));
+            open.any(|entry| !asks_for_the_same(&entry.action))
+        });
         let shown = decision.journal.get(decision.learnt..).unwrap_or_default();
         let full = shown.iter().any(|entry| entry.waits_for_room(decision.set.read_at));
         let writes = state.model.writing.is_some() && !full;
-        let goes_on = open || !planned.actions.is_empty() || writes;
+        let acts = planned.actions.iter().any(|action| !asks_for_the_same(action));
+        let goes_on = open || acts || writes;
         let case = decision.case(&self.policy);
         let asks = |hold: &&Hold| deed(hold).is_some() && !does_without(hold, &planned.report);
         let asks_person = planned.report.holds.iter().find(asks);
-        if state.rollout.is_none() && !goes_on && crate::judge::at_goal(&case) {
+        // A write of the model that was refused, or lost, is tried again.
+        let owes = state.model.back_off.as_ref().is_some_and(|known| known.until > report.at);
+        if state.rollout.is_none() && !goes_on && !owes && crate::judge::at_goal(&case) {
             self.settled += 1;
             if self.settled > self.scenario.linger && report.at >= self.scenario.calm_from() {
                 return Some(End::Ended(phase));
@@ -76,6 +80,11 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
         let long = now.since(since) >= WAITS_FOR_GOOD && self.idle_inside >= INSIDE_FOR_GOOD;
         long && (!self.scenario.operator || self.operator.gave_up(hold.reason))
     }
+}
+
+/// The capacity that is asked for already, asked for once more: it may come, and a person is waited for meanwhile.
+const fn asks_for_the_same(action: &Action) -> bool {
+    matches!(action, Action::Raise { from, to, .. } if *from == *to)
 }
 
 /// Nobody needs to grant it more cores: nothing is missing, and it may replace without a spare machine.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::model::budget::{Hold, HoldReason};
 use crate::model::ids::InstanceId;
-use crate::model::plan::AskVerb;
+use crate::model::plan::{AskArgs, AskVerb, WaitKind};
+use crate::model::rollout::Wait;
 use crate::model::time::{Span, Time};
 
 /// A hold is looked into when it has stood for this long.
@@ -19,7 +20,7 @@ const TRIES: u32 = 6;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
-    Ask(AskVerb),
+    Ask(AskVerb, AskArgs),
     /// Mark these machines for deletion.
     Delete(Vec<InstanceId>),
     /// Take away holds and protection of these machines.
@@ -43,7 +44,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    pub fn read(&mut self, holds: &[Hold], now: Time) -> Vec<Act> {
+    pub fn read(&mut self, holds: &[Hold], waiting: &[Wait], now: Time) -> Vec<Act> {
         let named: Vec<&Hold> = holds.iter().filter(|hold| deed(hold).is_some()).collect();
         self.holds.retain(|reason, _| named.iter().any(|hold| hold.reason == *reason));
         let mut acts = Vec::new();
@@ -60,7 +61,7 @@ impl Operator {
             standing.done = Some(now);
             standing.tries += 1;
             *tries += 1;
-            acts.extend(answer(hold));
+            acts.extend(answer(hold, waiting));
         }
         acts
     }
@@ -95,23 +96,43 @@ const MORE_CORES: &str = "grant more cores";
 /// Only another pool file helps.
 const OTHER_LIMITS: &str = "other limits";
 
-fn answer(hold: &Hold) -> Option<Act> {
+/// What an approval of this hold is about, as the plan shows it.
+fn about(hold: &Hold, waiting: &[Wait]) -> AskArgs {
+    let what = match hold.reason {
+        HoldReason::Checkpoint => &[WaitKind::Checkpoint][..],
+        HoldReason::ScaleDownUnconfirmed => &[WaitKind::ScaleDown, WaitKind::FirstSurplus],
+        HoldReason::Brake => &[WaitKind::ScaleDown],
+        HoldReason::TwoWriters | HoldReason::UnsafeRaise => &[WaitKind::OtherWriter],
+        HoldReason::Adoption => &[WaitKind::Adoption],
+        HoldReason::ModelUnproven => &[WaitKind::Model],
+        _ => &[],
+    };
+    let shown = waiting.iter().find(|wait| what.contains(&wait.what));
+    shown.map_or_else(AskArgs::default, |wait| AskArgs {
+        what: Some(wait.what),
+        number: wait.number,
+        revision: wait.revision.clone(),
+    })
+}
+
+fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
+    let ask = |verb| Act::Ask(verb, AskArgs::default());
     let blockers = || hold.blockers.iter().map(InstanceId::new).collect::<Vec<_>>();
     Some(match deed(hold)? {
         SWITCH_OFF => Act::SwitchOff,
-        "pause" => Act::Ask(AskVerb::Pause),
-        "resume" => Act::Ask(AskVerb::Resume),
-        "abort" => Act::Ask(AskVerb::Abort),
-        "retry" => Act::Ask(AskVerb::Retry),
-        "approve" => Act::Ask(AskVerb::Approve),
-        "promote" => Act::Ask(AskVerb::Promote),
-        "rollback" => Act::Ask(AskVerb::Rollback),
-        "refresh" => Act::Ask(AskVerb::Refresh),
-        "settleCapacity" => Act::Ask(AskVerb::SettleCapacity),
-        "release" if hold.reason == HoldReason::Breaker => Act::Ask(AskVerb::Release),
+        "pause" => ask(AskVerb::Pause),
+        "resume" => ask(AskVerb::Resume),
+        "abort" => ask(AskVerb::Abort),
+        "retry" => ask(AskVerb::Retry),
+        "approve" => Act::Ask(AskVerb::Approve, about(hold, waiting)),
+        "promote" => ask(AskVerb::Promote),
+        "rollback" => ask(AskVerb::Rollback),
+        "refresh" => ask(AskVerb::Refresh),
+        "settleCapacity" => ask(AskVerb::SettleCapacity),
+        "release" if hold.reason == HoldReason::Breaker => ask(AskVerb::Release),
         "release" => Act::Free(blockers()),
         "delete-machine" => Act::Delete(blockers()),
-        "write-off" => Act::Ask(AskVerb::WriteOff(blockers().into_iter().next()?)),
+        "write-off" => ask(AskVerb::WriteOff(blockers().into_iter().next()?)),
         _ => return None,
     })
 }

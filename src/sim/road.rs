@@ -137,7 +137,13 @@ impl<R: Road> Noted<R> {
     }
 
     fn over(&self, answer: Answer) -> Answer {
-        self.stage.lock().meant = None;
+        let mut stage = self.stage.lock();
+        let meant = stage.meant.take();
+        // Turned away at the door, and its time was over before it could leave once more.
+        if let (Answer::NotSent, Some(meant)) = (&answer, meant) {
+            stage.calls.pop_if(|last| last.entry == meant.entry && !last.took);
+        }
+        drop(stage);
         answer
     }
 }

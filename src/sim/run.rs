@@ -17,6 +17,7 @@ use super::story::Story;
 use super::timeline::Recorder;
 use super::truth::{self, Turn};
 use super::upsets::calm_down;
+use super::wakes::wakes;
 use super::watch::{Decision, Watching};
 use crate::ambient::{Clock, Dice};
 use crate::judge::history::Past;
@@ -25,7 +26,7 @@ use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport};
 use crate::wake::{Wake, Why};
-use crate::world::{self, What};
+use crate::world;
 
 /// A life of the process leads for this long and asks for more in each turn.
 // 2 min: longer than the slowest turn, short enough that a crash stops the pool only for moments.
@@ -240,7 +241,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
             // In the storm nothing is left over yet, and nobody looks.
             self.stirred |= !self.storms && self.leftovers.is_one(event);
             self.story.deed(self.scenario.start, event);
-            if wakes(&event.what) {
+            if wakes(&event.what, self.scenario.hears) {
                 self.wake(Time::from_millis(event.at));
             }
         }
@@ -397,7 +398,8 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         }
         let planned = report.planned.as_ref()?;
         if self.scenario.operator {
-            for act in self.operator.read(&planned.report.holds, report.at) {
+            for act in self.operator.read(&planned.report.holds, &planned.state.waiting, report.at)
+            {
                 self.do_for_hold(act);
             }
         }
@@ -475,16 +477,4 @@ fn furnished(scenario: &Scenario, mut world: world::World, set: world::SetId) ->
     let cluster = scenario.cluster.map(|spec| Cluster::new(spec, machines, dice, calm));
     let _told_before_the_start = world.take_events();
     Stage::new(world, set, scenario.adapter, cluster)
-}
-
-/// Whether anybody who watches the pool would hear of it.
-fn wakes(what: &What) -> bool {
-    !matches!(
-        what,
-        What::InstanceCreated { .. }
-            | What::OpStarted { .. }
-            | What::FaultsSet(_)
-            | What::Shortage { .. }
-            | What::InstanceEvicting { .. }
-    )
 }

@@ -7,7 +7,7 @@ use crate::model::calendar::Windows;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::machine::DeleteRequest;
-use crate::model::plan::{AskVerb, Verdict};
+use crate::model::plan::{AskArgs, AskVerb, Verdict};
 use crate::model::policy::{Draft, Fault, Image, Policy};
 use crate::model::time::{Span, Time};
 use crate::world::{Deed, Faults, HOUR, ModelPatch, SetSpec, Settings};
@@ -35,8 +35,12 @@ pub const LONGEST: Span = Span::days(14);
 pub enum Wish {
     /// An operator asks for a verb.
     Ask(AskVerb),
+    /// And says what it is about.
+    AskAbout(AskVerb, AskArgs),
     /// Mark the machine that would be listed at this place for deletion.
     Delete { nth: u32, request: DeleteRequest },
+    /// Take the mark of the machine at this place back.
+    Undelete { nth: u32 },
     /// Hold the machine at this place, or let it go.
     Hold { nth: u32, held: bool },
     /// The pool file is changed: another size.
@@ -49,10 +53,23 @@ pub enum Wish {
     Meter(Meter),
     /// A gate turns.
     Gate(Verdict),
+    /// From now on gates say that they measured then.
+    GateTime(GateTime),
     /// A newer version of this program starts, which computes fingerprints another way.
     Upgrade,
     /// Somebody else cordons the node of the machine at this place.
     Cordon { nth: u32 },
+}
+
+/// When a gate measured, by what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GateTime {
+    #[default]
+    Now,
+    /// Always so long ago; less than nothing is ahead of now.
+    Ago(Span),
+    /// When this was said, and never again.
+    Once,
 }
 
 /// Who tells how many cores are left.
@@ -90,6 +107,8 @@ pub struct Scenario {
     pub wishes: Vec<(Span, Wish)>,
     /// In the calm an operator does what holds ask for.
     pub operator: bool,
+    /// What happens to machines wakes the pool at once. Nothing tells it in production, where it looks for itself.
+    pub hears: bool,
     /// Where the power goes.
     pub cuts: Vec<Cut>,
     /// Turns to go on for after everything has settled, to prove that it stays quiet.
@@ -143,6 +162,7 @@ impl Scenario {
             deeds: Vec::new(),
             wishes: Vec::new(),
             operator: false,
+            hears: false,
             cuts: Vec::new(),
             linger: 0,
         }

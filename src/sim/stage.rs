@@ -12,7 +12,7 @@ use crate::ambient::Clock;
 use crate::model::action::Verb;
 use crate::model::ids::{EntryId, Key};
 use crate::model::machine::Condition;
-use crate::model::time::Time;
+use crate::model::time::{Skew, Time};
 use crate::world::{By, Change, Event, Guid, MINUTE, Ms, Policy, SetId, What, World};
 
 /// One write, as the world received it.
@@ -47,11 +47,13 @@ pub struct Adapter {
     pub shows_etag: bool,
     /// Machines show their own model; otherwise only the cloud's flag says who is outdated.
     pub shows_models: bool,
+    /// So far is the cloud's clock ahead of ours.
+    pub ahead: Skew,
 }
 
 impl Default for Adapter {
     fn default() -> Self {
-        Self { shows_etag: true, shows_models: true }
+        Self { shows_etag: true, shows_models: true, ahead: Skew::NONE }
     }
 }
 

@@ -142,7 +142,7 @@ fn heights(planned: &Planned) -> String {
 
 fn action(action: &Action) -> String {
     match action {
-        Action::Raise { from, to, drift: false, .. } => format!("raise {from}→{to}"),
+        Action::Raise { from, to, .. } if from <= to => format!("raise {from}→{to}"),
         Action::Raise { from, to, .. } => format!("settle capacity {from}→{to}"),
         Action::UpdateModel { fields, .. } => {
             format!("write model {}", fields.image.as_deref().unwrap_or("fields"))

@@ -81,12 +81,13 @@ fn seen_lacking(decision: &Decision) -> u32 {
     decision.set.capacity.saturating_sub(u32::try_from(listed).unwrap_or(u32::MAX))
 }
 
-/// What is on its way out by our records is out of service already, whatever became of the request.
+/// What is on its way out by our records is out of service already. A delete takes its machine when it reaches it: one
+/// that was refused, or never sent, took none.
 fn with_records(decision: &mut Decision) -> Vec<Real> {
     let out: BTreeSet<Key> = decision
         .machines
         .iter()
-        .filter(|machine| machine.lifecycle != Lifecycle::InService)
+        .filter(|m| !matches!(m.lifecycle, Lifecycle::InService | Lifecycle::Deleting))
         .map(Machine::key)
         .collect();
     let mut world = std::mem::take(&mut decision.world);

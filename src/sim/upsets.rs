@@ -7,7 +7,9 @@ use crate::model::machine::DeleteRequest;
 use crate::model::plan::{AskVerb, Verdict};
 use crate::model::policy::Owner;
 use crate::model::time::Span;
-use crate::world::{self, Bad, Deed, Faults, MINUTE, ModelPatch, Protection, SECOND, Which};
+use crate::world::{
+    self, Bad, Deed, Deletes, Faults, MINUTE, ModelPatch, Protection, SECOND, Which,
+};
 
 /// Each fault is left out, or rarer or more frequent than in a plain storm. Only what the design promises to survive
 /// proves anything: a listing that lacks machines without saying so, one that shows the world of minutes ago as if it
@@ -157,7 +159,7 @@ pub(super) fn wishes(scenario: &mut Scenario, dice: &mut Dice) {
     }
 }
 
-fn request(dice: &mut Dice) -> DeleteRequest {
+pub(super) fn request(dice: &mut Dice) -> DeleteRequest {
     DeleteRequest { by: "ann".into(), why: "odd".into(), now: dice.chance(0.3) }
 }
 
@@ -174,4 +176,5 @@ pub(super) fn calm_down(world: &mut world::World, set: world::SetId, scenario: &
         world.happens(set, Deed::NoCapacity { zone, until: now });
     }
     world.happens(set, Deed::Lock(false));
+    world.happens(set, Deed::Deletes(Deletes::Allowed));
 }

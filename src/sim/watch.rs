@@ -11,7 +11,7 @@ use crate::model::ids::Key;
 use crate::model::inventory::SetSeen;
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Machine};
-use crate::model::plan::{Facts, Input, PlanBug, Planned};
+use crate::model::plan::{Ask, Facts, Input, PlanBug, Planned};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
@@ -28,6 +28,7 @@ pub(super) struct Decision {
     pub learnt: usize,
     pub before: Option<PoolState>,
     pub facts: Facts,
+    pub asks: Vec<Ask>,
     pub planned: Planned,
     /// The world before the calls of this turn.
     pub world: Vec<Real>,
@@ -46,6 +47,7 @@ impl Decision {
             planned: &self.planned,
             before: self.before.as_ref(),
             facts: &self.facts,
+            asks: &self.asks,
         }
     }
 }
@@ -106,6 +108,7 @@ impl Decide for Watching {
             learnt: case.learnt,
             before: case.before.cloned(),
             facts: case.facts.clone(),
+            asks: case.asks.to_vec(),
             planned: case.planned.clone(),
             world: self.stage.lock().real(case.machines),
         });

@@ -76,6 +76,7 @@ families! {
     WAITED = "poolkeeper_arm_wait_seconds_total" Counter ["operation"] "How long they waited together.";
     THROTTLED = "poolkeeper_arm_throttled_total" Counter ["operation"] "Calls that the cloud refused for their rate.";
     WITHDRAWN = "poolkeeper_arm_withdrawn_total" Counter ["operation"] "Calls that did not leave, since they could not in time.";
+    CLOCK = "poolkeeper_arm_clock_ahead_seconds" Gauge [] "How far the cloud's clock is ahead of ours, by its last answer; below zero where it is behind. Deadlines go by ours.";
 }
 
 #[cfg(test)]

@@ -192,6 +192,23 @@ impl Refusal {
         Self::new(409, "ScopeLocked", text)
     }
 
+    pub(super) fn delete_locked(name: &str) -> Self {
+        let text = format!(
+            "The scope '{name}' cannot perform delete operation because following scope(s) are \
+             locked: '{name}'. Please remove the lock and try again."
+        );
+        Self::new(409, "ScopeLocked", text)
+    }
+
+    pub(super) fn delete_forbidden(name: &str) -> Self {
+        let text = format!(
+            "The client does not have authorization to perform action \
+             'Microsoft.Compute/virtualMachineScaleSets/delete/action' over scope '{name}' or the \
+             scope is invalid. If access was recently granted, please refresh your credentials."
+        );
+        Self::new(403, "AuthorizationFailed", text)
+    }
+
     pub(super) fn model_limit(name: &str, limit: usize) -> Self {
         let text = format!(
             "Virtual Machine Scale Set '{name}' has reached its limit of {limit} models that may \

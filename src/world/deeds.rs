@@ -23,6 +23,17 @@ pub enum Bad {
     FailsProvisioning,
 }
 
+/// Whether the machines of a set may be deleted, by name or by a lower capacity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Deletes {
+    #[default]
+    Allowed,
+    /// A delete-only lock on the set's scope: all other writes pass.
+    Locked,
+    /// The role of the caller has no right to delete; people have.
+    Forbidden,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
     Id(InstanceId),
@@ -67,6 +78,8 @@ pub enum Deed {
     SetQuota(Option<u32>),
     /// A read-only lock on the set's scope.
     Lock(bool),
+    /// What a lock or a role lets us delete.
+    Deletes(Deletes),
     DeleteSet,
     SetFaults(Box<Faults>),
 }
@@ -103,6 +116,11 @@ impl World {
             Deed::Lock(locked) => {
                 if let Some(it) = self.sets.get_mut(&set) {
                     it.locked = locked;
+                }
+            }
+            Deed::Deletes(deletes) => {
+                if let Some(it) = self.sets.get_mut(&set) {
+                    it.deletes = deletes;
                 }
             }
             Deed::DeleteSet => self.delete_set(set),

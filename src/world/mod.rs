@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use answer::{Accepted, Answer, Detail, Failure, Refusal};
-pub use deeds::{Bad, Deed, Which};
+pub use deeds::{Bad, Deed, Deletes, Which};
 pub use events::{By, Change, Event, What};
 pub use faults::Faults;
 pub use gate::{Call, Calls, Count, Meter};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::deeds::Deletes;
 use super::instance::{Instance, InstanceView, Lowers};
 use super::spec::{
     Etag, Guid, InstanceId, Model, Ms, Native, OpId, Orchestration, Priority, SECOND, ScaleIn,
@@ -100,6 +101,7 @@ pub(super) struct Set {
     pub last_failed: bool,
     pub deleting: bool,
     pub locked: bool,
+    pub deletes: Deletes,
     pub rolling: Option<RollingRun>,
     pub pictures: VecDeque<Picture>,
     pub views: VecDeque<(Ms, SetView)>,
@@ -143,6 +145,7 @@ impl Set {
             last_failed: false,
             deleting: false,
             locked: false,
+            deletes: Deletes::default(),
             rolling: None,
             pictures: VecDeque::new(),
             views: VecDeque::new(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::World;
 use super::answer::{Accepted, Answer, Refusal};
+use super::deeds::Deletes;
 use super::events::{By, Change, What};
 use super::gate::Call;
 use super::operation::OpKind;
@@ -187,6 +188,16 @@ impl World {
         Ok(())
     }
 
+    /// What refuses deletes alone.
+    fn check_deletes(&self, set: SetId, by: By) -> Result<(), Refusal> {
+        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        match (it.deletes, by) {
+            (Deletes::Locked, By::Caller | By::Person) => Err(Refusal::delete_locked(&it.name)),
+            (Deletes::Forbidden, By::Caller) => Err(Refusal::delete_forbidden(&it.name)),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn write_model(
         &mut self,
         set: SetId,
@@ -285,6 +296,7 @@ impl World {
         by: By,
     ) -> Result<OpId, Refusal> {
         self.check_writable(set, None, by)?;
+        self.check_deletes(set, by)?;
         let keys = self.batch(set, ids)?;
         let switches = self.settings.switches;
         let Some(it) = self.sets.get_mut(&set) else { return Err(Refusal::no_set(set)) };
@@ -325,6 +337,7 @@ impl World {
         by: By,
     ) -> Result<Option<OpId>, Refusal> {
         self.check_writable(set, None, by)?;
+        self.check_deletes(set, by)?;
         let switches = self.settings.switches;
         let Some(it) = self.sets.get_mut(&set) else { return Err(Refusal::no_set(set)) };
         let Some(key) = it.by_id.get(id).copied() else {

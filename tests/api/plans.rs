@@ -24,7 +24,7 @@ fn read(text: &str) -> SnapshotInput {
     Snapshots::default().read(text.as_bytes()).unwrap()
 }
 
-const WHYS: [Why; 44] = [
+const WHYS: [Why; 46] = [
     Why::Fine,
     Why::CloudDeletes,
     Why::Deleting,
@@ -32,6 +32,7 @@ const WHYS: [Why; 44] = [
     Why::Ghost,
     Why::StuckDelete,
     Why::RequestLost,
+    Why::ReasonEnded,
     Why::Updating,
     Why::CutOff,
     Why::Standby,
@@ -52,6 +53,7 @@ const WHYS: [Why; 44] = [
     Why::Restored,
     Why::NamedWaits,
     Why::DrainBlocked,
+    Why::Exception,
     Why::WaitsFloor,
     Why::WaitsSurge,
     Why::WaitsRamp,
@@ -64,7 +66,7 @@ const WHYS: [Why; 44] = [
     Why::WaitsLast,
     Why::WaitsRollout,
     Why::WaitsPicture,
-    Why::WaitsAlone,
+    Why::WaitsRefused,
     Why::WaitsConfirmation,
     Why::SurplusWaits,
     Why::UpdateFailed,
@@ -147,20 +149,10 @@ fn sentences_name_numbers_times_and_people() {
     let delete = DeleteRequest { by: "ann".into(), why: "slow disk".into(), now: true };
     machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: None }));
     input.machines[0] = machine;
+    let to = Revision::new("r2");
     planned.state.rollout = Some(Rollout {
-        cause: Cause::Revision,
-        from: None,
-        to: Revision::new("r2"),
-        opened: input.now,
-        covered: 30,
         stage: Stage::Paused { by: "bob".into(), why: "lunch".into(), at: input.now },
-        failed: Vec::new(),
-        failed_in_a_row: 0,
-        passed: 0,
-        soaking: None,
-        approved: false,
-        progress: Progress { at: input.now, current_available: 0, outdated_left: 0 },
-        tried: Vec::new(),
+        ..Rollout::open(Cause::Revision, None, to, input.now, 30)
     });
     let mut of = |why, lifecycle| {
         planned.report.machines[0] = MachineReport { why, lifecycle, ..planned.report.machines[0] };
@@ -215,7 +207,7 @@ fn a_plan_is_written_as_agreed() {
         Action::Raise {
             from: 30,
             to: 31,
-            drift: false,
+            drift: 0,
             reason: "one more".into(),
             expect: expect.clone(),
         },
@@ -233,7 +225,7 @@ fn a_plan_is_written_as_agreed() {
             before,
             force: false,
         },
-        Action::Raise { from: 31, to: 30, drift: true, reason: "drift".into(), expect },
+        Action::Raise { from: 31, to: 30, drift: 1, reason: "drift".into(), expect },
     ];
     let hold = |reason, law, blocker: &str| Hold {
         reason,
@@ -261,7 +253,9 @@ fn a_plan_is_written_as_agreed() {
 
 #[test]
 fn the_order_of_a_snapshot_does_not_show_in_its_plan() {
-    let text = snapshot(30);
+    // All of them are off the target: that is no mix that would wait for a person.
+    let text =
+        snapshot(30).replace(r#""revision":"r2","condition""#, r#""revision":"r1","condition""#);
     let answer = |text: &str| {
         let input = read(text);
         encode(&input.input(), &poolkeeper::plan::plan(&input.input()).unwrap())
@@ -277,7 +271,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn plans_are_valid_and_carry_their_state(state in crate::states::state(), n in 0_u32..90, whys in prop::collection::vec(0_usize..42, 90), text in any::<String>()) {
+    fn plans_are_valid_and_carry_their_state(state in crate::states::state(), n in 0_u32..90, whys in prop::collection::vec(0..WHYS.len(), 90), text in any::<String>()) {
         let input = read(&snapshot(n));
         let mut planned = planned(&input);
         planned.state = state;

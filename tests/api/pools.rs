@@ -43,6 +43,8 @@ const GOOD: &[&str] = &[
     "repair: {after: 5m, window: 2h, maxAtOnce: 3, breaker: 100%}",
     "deletion: {force: true, deadline: 1h}",
     "drain: {}",
+    "drain: {maxBlocked: 3, failedAfter: 90s}",
+    "drain: {maxBlocked: 0}",
     "scaleDown: {unconfirmed: allow}",
     "autoscaler: {}",
     "rollout: null",
@@ -152,7 +154,10 @@ const BAD: &[(&str, &[&str])] = &[
     ("repair: {breaker: 140%}", &["6:19 repair.breaker badValue"]),
     ("deletion: {force: 'true'}", &["6:19 deletion.force wrongType"]),
     ("deletion: {deadline: -1h}", &["6:22 deletion.deadline badValue"]),
-    ("drain: {maxBlocked: 1}", &["6:9 drain.maxBlocked notBuilt"]),
+    ("drain: {cluster: prod}", &["6:9 drain.cluster notBuilt"]),
+    ("drain: {maxBlocked: 50%}", &["6:21 drain.maxBlocked wrongType"]),
+    ("drain: {failedAfter: -1s}", &["6:22 drain.failedAfter badValue"]),
+    ("drain: {graceful: true}", &["6:9 drain.graceful unknownKey"]),
     ("drain: true", &["6:8 drain wrongType"]),
     ("scaleDown: {unconfirmed: maybe}", &["6:26 scaleDown.unconfirmed badValue"]),
     ("scaleDown: {changePercent: 50%}", &["6:13 scaleDown.changePercent notBuilt"]),
@@ -247,7 +252,7 @@ fn a_fault_says_what_would_be_right() {
     );
     assert!(of("rollout: {maxSurge: '1'}").ends_with("leave out the quotes"));
     assert!(of("rollout: {countDeleting: on}").ends_with("did you mean true?"));
-    assert!(of("drain: {maxBlocked: 1}").contains("not built yet"));
+    assert!(of("drain: {cluster: prod}").contains("not built yet"));
     let zone = of("rollout: {schedule: [{cron: '@daily', timeZone: Europe/Berlim}]}");
     assert!(zone.contains("did you mean Europe/Berlin?"), "{zone}");
 }

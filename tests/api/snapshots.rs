@@ -104,7 +104,7 @@ fn entries_become_the_journal() {
     let of = |more: &str| open(&format!("{raise}{more}}}")).unwrap().open.remove(0);
     let (since, at) = (time("2026-03-01T11:58:00Z"), time("2026-03-01T11:59:00Z"));
     assert_eq!(of("").phase, Phase::Asking { at: since });
-    assert!(matches!(of("").action, Action::Raise { from: 3, to: 4, drift: false, .. }));
+    assert!(matches!(of("").action, Action::Raise { from: 3, to: 4, drift: 0, .. }));
     let accepted = of(r#","accepted":"2026-03-01T11:59:00Z","outcome":null"#);
     assert_eq!(accepted.phase, Phase::Accepted { at, operation: None });
     let done = of(

@@ -1,9 +1,11 @@
 //! The state of a pool survives its journey, and what is not understood is refused.
 
 use poolkeeper::api::v1::state::{HELP, StateError, decode, encode};
-use poolkeeper::model::ids::{AskId, EntryId, Key, Revision, Zone};
+use poolkeeper::model::action::{Because, Verb};
+use poolkeeper::model::ids::{AskId, EntryId, Etag, Key, Revision, Zone};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::Refusal;
+use poolkeeper::model::plan::WaitKind;
 use poolkeeper::model::rollout::*;
 use poolkeeper::model::time::Time;
 use proptest::prelude::*;
@@ -46,7 +48,13 @@ fn fall() -> impl Strategy<Value = Fall> {
 }
 
 fn cause() -> impl Strategy<Value = Cause> {
-    prop::sample::select(vec![Cause::Revision, Cause::Refresh, Cause::MaxAge, Cause::Rollback])
+    prop::sample::select(vec![
+        Cause::Revision,
+        Cause::Refresh,
+        Cause::MaxAge,
+        Cause::Rollback,
+        Cause::Exception,
+    ])
 }
 
 fn stage() -> impl Strategy<Value = Stage> {
@@ -62,15 +70,20 @@ fn rollout() -> impl Strategy<Value = Rollout> {
     let head = (cause(), prop::option::of(revision()), revision(), time(), any::<u32>(), stage());
     let tail = (some(key()), any::<u32>(), any::<u32>(), prop::option::of(time()), any::<bool>());
     let progress = (time(), any::<u32>(), any::<u32>());
-    (head, tail, progress, some(key())).prop_map(|(head, tail, progress, tried)| Rollout {
+    let rest = (some(key()), prop::option::of(time()));
+    (head, tail, progress, rest).prop_map(|(head, tail, progress, rest)| Rollout {
         cause: head.0,
         from: head.1,
         to: head.2,
         opened: head.3,
         covered: head.4,
         stage: head.5,
+        served: tail.0.clone(),
         failed: tail.0,
         failed_in_a_row: tail.1,
+        answered_failures: tail.2 / 3,
+        failed_at: tail.3.map(|at| Time::from_millis(at.millis() / 2)),
+        resumed: tail.1 / 5,
         passed: tail.2,
         soaking: tail.3,
         approved: tail.4,
@@ -78,8 +91,10 @@ fn rollout() -> impl Strategy<Value = Rollout> {
             at: progress.0,
             current_available: progress.1,
             outdated_left: progress.2,
+            waiting: tail.3,
         },
-        tried,
+        answered: rest.1,
+        tried: rest.0,
     })
 }
 
@@ -106,7 +121,31 @@ fn desired() -> impl Strategy<Value = Desired> {
         shown: explained / 2,
         shown_since: rest.2[2],
         confirmed: rest.2[3],
+        agreed: explained / 3,
+        lost: rest.2[0],
+        refilled: rest.2[1],
+        lost_again: rest.2[2].into_iter().collect(),
     })
+}
+
+fn model_back_off() -> impl Strategy<Value = ModelBackOff> {
+    let when = (time(), time(), prop::option::of(time()));
+    (fields(), prop::option::of(boxed()), any::<u32>(), when).prop_map(
+        |(fields, code, times, (at, until, retry_at))| ModelBackOff {
+            fields,
+            refusal: Refusal::Forbidden,
+            code,
+            times,
+            at,
+            until,
+            retry_at,
+        },
+    )
+}
+
+fn good() -> impl Strategy<Value = GoodRevision> {
+    (revision(), prop::option::of(fields()))
+        .prop_map(|(revision, fields)| GoodRevision { revision, fields })
 }
 
 fn model() -> impl Strategy<Value = ModelMemory> {
@@ -117,20 +156,21 @@ fn model() -> impl Strategy<Value = ModelMemory> {
     (
         option(revision().boxed()),
         prop::option::of(fields()),
-        prop::option::of(fields()),
+        prop::option::of(model_back_off()),
         prop::option::of(writing),
         option(revision().boxed()),
         (option(revision().boxed()), prop::option::of(time())),
     )
-        .prop_map(|(seen, wanted_fields, good_fields, writing, put_back_over, back)| {
+        .prop_map(|(seen, wanted_fields, back_off, writing, put_back_over, back)| {
             ModelMemory {
                 seen,
                 again: back.0,
                 again_since: back.1,
                 wanted_fields,
-                good_fields,
                 writing,
                 put_back_over,
+                declined: back.1.is_some_and(|at| at.millis() % 2 == 0),
+                back_off,
             }
         })
 }
@@ -143,7 +183,16 @@ fn ended() -> impl Strategy<Value = Ended> {
         Ending::RolledBack,
     ]);
     (cause(), revision(), time(), how, any::<[u32; 3]>()).prop_map(|(cause, to, at, how, n)| {
-        Ended { cause, to, at, how, done: n[0], covered: n[1], failed: n[2] }
+        Ended {
+            cause,
+            to,
+            opened: (n[0] > 5).then_some(at),
+            at,
+            how,
+            done: n[0],
+            covered: n[1],
+            failed: n[2],
+        }
     })
 }
 
@@ -154,24 +203,66 @@ fn back_off() -> impl Strategy<Value = BackOff> {
         |(refusal, zone, code, n, at, until)| BackOff {
             refusal,
             zone,
+            size: code.clone(),
             code,
             times: n[0],
             at,
             until,
-            available_then: n[1],
+            retry_at: (n[1] % 2 == 0).then_some(at),
         },
     )
 }
 
+fn wait() -> impl Strategy<Value = Wait> {
+    let what = prop::sample::select(WaitKind::ALL.to_vec());
+    (what, prop::option::of(any::<u32>()), prop::option::of(revision()), time())
+        .prop_map(|(what, number, revision, since)| Wait { what, number, revision, since })
+}
+
 fn blocked() -> impl Strategy<Value = Blocked> {
-    (key(), any::<u32>(), time(), time(), prop::option::of(boxed()))
-        .prop_map(|(key, times, at, until, code)| Blocked { key, times, at, until, code })
+    (key(), any::<u32>(), time(), time(), prop::option::of(boxed())).prop_map(
+        |(key, times, at, until, code)| Blocked {
+            key,
+            times,
+            at,
+            until,
+            code,
+            now: times % 2 == 0,
+        },
+    )
+}
+
+const fn because(n: u32) -> Because {
+    match n % 5 {
+        0 => Because::Failed,
+        1 => Because::Named,
+        2 => Because::NamedNow,
+        3 => Because::Outdated,
+        _ => Because::Surplus,
+    }
+}
+
+fn back_off_of_key(like: &Blocked) -> KeyBackOff {
+    let Blocked { key, times, at, until, now, .. } = like.clone();
+    KeyBackOff { key, times, at, until, retry_at: now.then_some(at), now }
+}
+
+fn back_off_of_request(like: &Blocked) -> RequestBackOff {
+    let Blocked { times, at, until, code, now, .. } = like.clone();
+    let verb = if now { Verb::Delete } else { Verb::Reimage };
+    let refusal = Refusal::ALL[times as usize % Refusal::ALL.len()];
+    RequestBackOff { verb, refusal, code, times, at, until, retry_at: now.then_some(until) }
+}
+
+fn exception(like: &Blocked) -> Exception {
+    let Blocked { key, at, now, .. } = like.clone();
+    Exception { key, to: Revision::new("r2"), at, cleared: now }
 }
 
 /// Every field of a state, any value in it.
 pub fn state() -> impl Strategy<Value = PoolState> {
     let flags = any::<[bool; 3]>();
-    let times = prop::collection::vec(prop::option::of(time()), 6);
+    let times = prop::collection::vec(prop::option::of(time()), 7);
     let revisions = prop::collection::vec(prop::option::of(revision()), 3);
     let parts = (desired(), model(), prop::option::of(rollout()), prop::option::of(ended()));
     let lists = (some(blocked()), some(back_off()), some((key(), time())), some((key(), time())));
@@ -179,7 +270,9 @@ pub fn state() -> impl Strategy<Value = PoolState> {
         some((time(), any::<u32>())),
         some(key()),
         some(text().prop_map(AskId::new)),
-        some(revision()),
+        some(good()),
+        some((key(), revision())),
+        some(wait()),
     );
     (flags, times, revisions, parts, lists, more).prop_map(
         |(flags, times, revisions, parts, lists, more)| PoolState {
@@ -187,26 +280,49 @@ pub fn state() -> impl Strategy<Value = PoolState> {
             surplus_confirmed: flags[0],
             advisory_held: flags[1],
             advisory_before: times[1],
+            adoption_held: flags[2],
             mixed: flags[2],
             desired: parts.0,
             wanted: revisions[0].clone(),
-            good: more.3,
+            good_revisions: more.3,
             model: parts.1,
             rollout: parts.2,
             last: parts.3,
             refresh_before: times[2],
+            refresh_next: times[3],
+            pause: times[4].map(|at| PauseRequest { by: "ann".into(), why: "looks".into(), at }),
             scheduled: times[3],
+            key_backoff: lists.0.iter().map(back_off_of_key).collect(),
+            restore_backoff: lists.0.iter().rev().map(back_off_of_key).collect(),
+            request_backoff: lists.0.iter().map(back_off_of_request).collect(),
+            doubted: lists.2.iter().rev().cloned().collect(),
+            exceptions: lists.0.iter().map(exception).collect(),
+            removals: lists.0.iter().map(|b| (b.key.clone(), because(b.times))).collect(),
             blocked: lists.0,
             backoff: lists.1,
-            alone_until: times[5],
+            undelivered: times[5].map(|at| Undelivered { times: 2, at, until: at }),
+            etag: EtagHistory {
+                verdict: if flags[1] { EtagVerdict::Moves } else { EtagVerdict::Stays },
+                last: flags[0].then(|| (Etag::new("7"), 3)),
+            },
+            deletes: DeleteEffects {
+                verdict: if flags[2] { DeleteEffect::AtEnd } else { DeleteEffect::Unknown },
+                late: flags[1].then(|| EntryId::new("e")).into_iter().collect(),
+                proven: flags[0],
+                probe: times[4].map(|at| Probe { at, births: 3 }),
+            },
             tombs: lists.2,
+            delete_takes: times[6].map(|at| at.since(Time::from_millis(0))),
             casualties: lists.3,
+            breaker_opened: times[0],
             breaker_released: times[4],
             surplus_removed: more.0,
             written_off: more.1,
+            in_vain: more.4,
             model_accepted: revisions[1].clone(),
             hot_loop_released: revisions[2].clone(),
             honoured: more.2,
+            waiting: more.5,
         },
     )
 }

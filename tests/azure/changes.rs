@@ -53,7 +53,12 @@ async fn a_raise_writes_the_number_and_nothing_else() {
     assert_eq!(serde_json::from_str::<Value>(&sent.body).unwrap(), json!({"sku": {"capacity": 5}}));
     assert!(sent.headers.contains(&("if-match".into(), "\"7\"".into())));
     assert!(sent.headers.contains(&("content-type".into(), "application/json".into())));
-    assert_eq!(kit.server.count("GET", "userData"), 1, "the version is checked by ARM, not by us");
+    assert_eq!(kit.server.count("GET", "userData"), 2, "and once more right before the write");
+    // A number that moved meanwhile is not written over, whatever the version says.
+    let answer =
+        kit.azure.raise(&Sheet::new().order(), 3, 5, &expect(&revision, Some("\"7\""))).await;
+    assert_eq!(refusal(&answer), (Refusal::Conflict, Some("ChangedSinceRead".to_owned())));
+    assert_eq!(kit.server.count("PATCH", ""), 1);
 }
 
 #[tokio::test]

@@ -22,11 +22,10 @@ async fn answering(set: Value, machines: Value) -> Kit {
     kit
 }
 
-/// What was sent last.
+/// What was written last.
 fn body(kit: &Kit) -> Value {
-    let heard = kit.server.heard().pop().unwrap();
-    assert_ne!(heard.verb, "GET");
-    heard.json()
+    let heard = kit.server.heard();
+    heard.iter().rfind(|heard| heard.verb != "GET").unwrap().json()
 }
 
 async fn of_a_uniform_set(sent: &mut Map<String, Value>) {
@@ -35,7 +34,7 @@ async fn of_a_uniform_set(sent: &mut Map<String, Value>) {
     let kit = answering(set(), json!([machine(0), outdated])).await;
     let (azure, sheet) = (&kit.azure, Sheet::new());
     let order = sheet.order();
-    let expect = expect(&Revision::new("r"), Some("\"7\""));
+    let expect = expect(&kit.look().await.unwrap().set.revision, Some("\"7\""));
     let _ = azure.raise(&order, 2, 5, &expect).await;
     sent.insert("raise".into(), body(&kit));
     let fields = ModelFields {

@@ -1,10 +1,13 @@
-//! How long a turn of the planner takes, how it grows, and how much memory a machine record needs.
+//! How long a turn of the planner takes, how it grows, what a stream of snapshots costs, and how much memory a machine
+//! record needs.
 //!
 //! Ratios are taken within one run, since machines differ and are noisy: `cargo bench --bench plan`.
 
 #![allow(clippy::unwrap_used, reason = "a bench that meets what cannot be stops")]
 
 use std::hint::black_box;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -12,14 +15,15 @@ use poolkeeper::judge;
 use poolkeeper::model::ids::{
     Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
 };
-use poolkeeper::model::inventory::{Orchestration, SetSeen};
+use poolkeeper::model::inventory::SetSeen;
 use poolkeeper::model::machine::{Condition, Machine};
-use poolkeeper::model::plan::{Facts, Input};
+use poolkeeper::model::plan::{Facts, Input, Planned};
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::PoolState;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::plan::plan;
+use serde_json::{Value, json};
 
 const NOW: Time = Time::from_millis(1_772_366_400_000);
 
@@ -56,17 +60,13 @@ fn machines(count: usize) -> Vec<Machine> {
 
 fn set(count: usize) -> SetSeen {
     SetSeen {
-        revision: Revision::new("v1:bbbbbbbbbbbbbbbb"),
-        capacity: count as u32,
         etag: Some(Etag::new("7")),
-        orchestration: Orchestration::Uniform,
         zones: ["1", "2", "3"].map(Zone::new).to_vec(),
-        read_at: NOW.minus(Span::seconds(2)),
-        complete: true,
-        busy: None,
-        natives: Vec::new(),
-        vm_size: None,
-        model: None,
+        ..SetSeen::new(
+            Revision::new("v1:bbbbbbbbbbbbbbbb"),
+            count as u32,
+            NOW.minus(Span::seconds(2)),
+        )
     }
 }
 
@@ -135,9 +135,12 @@ fn median(runs: usize, mut work: impl FnMut()) -> Duration {
     times[runs / 2]
 }
 
+fn turn(case: &Case) -> Planned {
+    plan(&case.input(Some(&case.state))).unwrap()
+}
+
 /// The judge against the planner on the same turn, and the planner against itself at other sizes.
 fn ratios(_: &mut Criterion) {
-    let turn = |case: &Case| plan(&case.input(Some(&case.state))).unwrap();
     let one = Case::of(1_000);
     let planned = turn(&one);
     let planner = median(2_001, || drop(black_box(turn(&one))));
@@ -152,6 +155,7 @@ fn ratios(_: &mut Criterion) {
             planned: &planned,
             before: Some(&one.state),
             facts: &one.facts,
+            asks: &[],
         };
         assert!(black_box(judge::before(&case)).is_empty());
     });
@@ -160,12 +164,97 @@ fn ratios(_: &mut Criterion) {
         planned.actions.len(),
         judged.as_secs_f64() / planner.as_secs_f64()
     );
-    let many = Case::of(100_000);
-    let large = median(11, || drop(black_box(turn(&many))));
+    for (count, runs) in [(10_000, 101), (100_000, 11)] {
+        let many = Case::of(count);
+        let large = median(runs, || drop(black_box(turn(&many))));
+        println!(
+            "{count} machines: {large:?}, per machine {:.2} of 1,000 machines'",
+            large.as_secs_f64() / planner.as_secs_f64() / (count as f64 / 1_000.0)
+        );
+    }
+}
+
+const SNAPSHOTS: usize = 100;
+
+/// The same pool as another program writes it.
+fn snapshot(machines: &[Machine]) -> Value {
+    let machine = |machine: &Machine| {
+        json!({
+            "id": machine.id.as_str(),
+            "vmId": machine.vm.as_ref().map(VmId::as_str),
+            "zone": machine.zone.as_ref().map(Zone::as_str),
+            "createdAt": machine.created.to_string(),
+            "imagedAt": machine.imaged.to_string(),
+            "revision": machine.revision.as_ref().map(Revision::as_str),
+            "condition": if machine.ever_available { "Ready" } else { "Provisioning" },
+            "since": machine.since.to_string(),
+            "node": machine.node.as_ref().map(NodeName::as_str),
+        })
+    };
+    json!({
+        "apiVersion": "poolkeeper/v1",
+        "kind": "Snapshot",
+        "now": NOW.to_string(),
+        "pool": {
+            "apiVersion": "poolkeeper/v1",
+            "kind": "Pool",
+            "name": "bench",
+            "scaleSet": "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/bench",
+            "replicas": {"owner": "pool", "count": machines.len()},
+            "rollout": {"maxSurge": "25%", "ramp": "off"},
+        },
+        "scaleSet": {
+            "revision": "v1:bbbbbbbbbbbbbbbb",
+            "capacity": machines.len(),
+            "etag": "7",
+            "zones": ["1", "2", "3"],
+            "readAt": NOW.minus(Span::seconds(2)).to_string(),
+        },
+        "machines": machines.iter().map(machine).collect::<Vec<Value>>(),
+    })
+}
+
+/// `plan --output ndjson` on many pools: reading, planning, judging and writing, in seconds of processor time.
+#[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
+fn stream(_: &mut Criterion) {
+    let one = Case::of(1_000);
+    let input = format!("{}\n", snapshot(&one.machines)).repeat(SNAPSHOTS);
+    let planner = median(2_001, || drop(black_box(turn(&one)))).as_secs_f64();
+    let (begun, before) = (Instant::now(), children());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_poolkeeper"))
+        .args(["plan", "--snapshot", "-", "--output", "ndjson"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let feeder =
+        std::thread::spawn(move || stdin.write_all(input.as_bytes()).map(|()| input.len()));
+    let output = child.wait_with_output().unwrap();
+    let (took, used) = (begun.elapsed(), children() - before);
+    let read = feeder.join().unwrap().unwrap();
+    let answers = String::from_utf8(output.stdout).unwrap();
+    let plans = answers.lines().filter(|line| line.contains("\"kind\":\"Plan\"")).count();
+    assert_eq!((output.status.code(), plans), (Some(0), SNAPSHOTS), "{answers:.400}");
     println!(
-        "100,000 machines: {large:?}, per machine {:.2} of 1,000 machines'",
-        large.as_secs_f64() / planner.as_secs_f64() / 100.0
+        "{SNAPSHOTS} snapshots of 1,000 machines, {:.1} MB in and {:.1} MB out: {used:.2} s of CPU, {took:.2?}; \
+         the planner alone is {:.2} of that",
+        read as f64 / 1e6,
+        answers.len() as f64 / 1e6,
+        planner * SNAPSHOTS as f64 / used
     );
+}
+
+/// Processor time of programs that this one ran and that have ended, in seconds; only Linux tells.
+fn children() -> f64 {
+    // In hundredths: USER_HZ is 100 wherever Linux runs.
+    let of = |text: String| {
+        let rest = text.rsplit_once(')')?.1;
+        let fields: Vec<f64> =
+            rest.split_whitespace().skip(13).take(2).flat_map(str::parse).collect();
+        Some(fields.iter().sum::<f64>() / 100.0)
+    };
+    std::fs::read_to_string("/proc/self/stat").ok().and_then(of).unwrap_or(f64::NAN)
 }
 
 /// Bytes of one record with what it points to; shared names are counted once and left out.
@@ -182,5 +271,5 @@ fn record(_: &mut Criterion) {
     );
 }
 
-criterion_group!(benches, planner, ratios, record);
+criterion_group!(benches, planner, ratios, stream, record);
 criterion_main!(benches);

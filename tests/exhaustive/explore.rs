@@ -8,17 +8,20 @@ use poolkeeper::model::budget::HoldReason;
 use poolkeeper::model::ids::{EntryId, Epoch, Etag, NodeName, PoolName, Revision, ScaleSetId};
 use poolkeeper::model::inventory::SetSeen;
 use poolkeeper::model::journal::{Entry, Outcome, Phase};
-use poolkeeper::model::machine::{Condition, Machine};
+use poolkeeper::model::machine::{Condition, Machine, Protection};
 use poolkeeper::model::plan::{Facts, Input, Planned};
 use poolkeeper::model::policy::{Checkpoint, Draft, Method, OnFailure, Policy, Ramp, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{
-    Blocked, Cause, Desired, ModelMemory, PoolState, Progress, Rollout, Stage,
+    Blocked, Cause, DeleteEffect, DeleteEffects, Desired, GoodRevision, ModelMemory, PoolState,
+    Progress, Rollout, Stage,
 };
 use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
 
-use super::kinds::{CALM, KINDS, Kind, NOW, State, drain, draining, in_service, is_new, machine};
+use super::kinds::{
+    CALM, IN_PLACE, KINDS, Kind, NOW, State, drain, draining, in_service, is_new, machine,
+};
 use super::laws::{AVAILABLE, Limits, Turn, broken, goal};
 
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +32,8 @@ pub struct Setting {
     pub paused: bool,
     /// Whether the cloud lowers the capacity when a delete is done, or when it is accepted.
     pub late_capacity: bool,
+    /// That it falls when a delete is done was learnt: raises do not wait for deletes.
+    pub known_late: bool,
     /// Machines carry nodes, and are drained before they go.
     pub nodes: bool,
     pub count_deleting: bool,
@@ -46,23 +51,29 @@ pub struct Found {
     pub broken: Vec<String>,
 }
 
-struct Case {
-    setting: Setting,
+pub struct Case {
+    pub setting: Setting,
     policy: Policy,
     memory: PoolState,
-    limits: Limits,
+    pub limits: Limits,
     /// One machine of each kind and slot, made once, and the request that is on its way for it.
     stock: Vec<Vec<(Machine, Option<Entry>)>>,
 }
 
 /// More than any state reaches; a state beyond it means that the planner grows a pool without end.
-const SLOTS: usize = 16;
+pub const SLOTS: usize = 16;
 
 impl Case {
-    fn new(setting: Setting, desired: u8, surge: u8, unavailable: u8) -> Self {
+    pub fn new(setting: Setting, desired: u8, surge: u8, unavailable: u8) -> Self {
         let mut draft = Draft::with_defaults(PoolName::new("small"), ScaleSetId::new("/small"));
         draft.count = u32::from(desired);
         draft.unconfirmed = Unconfirmed::Allow;
+        // Long enough for every machine to be unready at a time of its own.
+        draft.repair.after = Span::minutes(20);
+        if !setting.breaker {
+            // What is proven here is the order of repair; what stops it has settings of its own.
+            draft.repair.breaker_percent = 10_000;
+        }
         let rollout = &mut draft.rollout;
         rollout.max_surge = Quantity::of(surge);
         rollout.max_unavailable = Quantity::of(unavailable);
@@ -136,6 +147,7 @@ impl Case {
             planned: &planned,
             before: Some(&memory),
             facts: &facts,
+            asks: &[],
         };
         let notes = judge::before(&case);
         (planned, turn, notes)
@@ -144,8 +156,8 @@ impl Case {
     fn counted(state: &State, planned: &Planned) -> Turn {
         let mut turn = Turn::default();
         for action in &planned.actions {
-            if let Action::Raise { from, to, .. } = action {
-                turn.create = (to - from) as u8;
+            if action.verb() == Verb::Raise {
+                turn.create = action.births() as u8;
             }
             for target in action.targets() {
                 let from =
@@ -167,7 +179,7 @@ impl Case {
         turn
     }
 
-    fn after(state: &State, turn: &Turn) -> State {
+    pub fn after(state: &State, turn: &Turn) -> State {
         let next = state.add(Kind::NewYoung, turn.create);
         turn.moved.iter().fold(next, |next, (from, to, n)| next.shift(*from, Some(*to), *n))
     }
@@ -180,7 +192,11 @@ fn made(setting: Setting, kind: Kind, slot: usize) -> (Machine, Option<Entry>) {
         machine.node = Some(NodeName::new(machine.id.as_str()));
     }
     if setting.breaker && machine.condition == Condition::Failed {
-        machine.since = NOW.minus(Span::minutes(15));
+        machine.since = NOW.minus(Span::minutes(25));
+    }
+    if setting.in_place && machine.protection == Protection::ScaleIn {
+        // The weaker one does not keep it from an update.
+        machine.protection = Protection::All;
     }
     let (written, before) = (machine.lifecycle_since, NOW.plus(Span::seconds(30)));
     let targets = |because| vec![Target::of(&machine, because)];
@@ -213,27 +229,38 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
     let opened = NOW.minus(Span::hours(6));
     let covered = u32::from(desired);
     let rollout = Rollout::open(Cause::Revision, Some(r1.clone()), r2.clone(), opened, covered);
-    let progress = Progress { at: NOW, current_available: 0, outdated_left: 0 };
+    let progress = Progress::from(NOW, 0);
     let blocked = (0..SLOTS).map(|slot| Blocked {
         key: machine(Kind::OldBlocked, slot).key(),
         times: 1,
         at: NOW.minus(Span::minutes(5)),
         until: NOW.plus(Span::minutes(25)),
         code: None,
+        now: false,
     });
     PoolState {
         adopted: Some(NOW.minus(Span::days(9))),
         surplus_confirmed: true,
         desired: Desired { count: u32::from(desired), ..Desired::default() },
         wanted: Some(r2.clone()),
-        good: vec![r1],
+        good_revisions: vec![GoodRevision::plain(r1)],
         model: ModelMemory { seen: Some(r2.clone()), ..ModelMemory::default() },
         model_accepted: Some(r2),
+        deletes: DeleteEffects {
+            verdict: if setting.known_late { DeleteEffect::AtEnd } else { DeleteEffect::Unknown },
+            proven: setting.known_late,
+            ..DeleteEffects::default()
+        },
         blocked: blocked.collect(),
         rollout: Some(Rollout {
             stage,
             progress,
-            tried: (0..SLOTS).map(|slot| machine(Kind::OldTried, slot).key()).collect(),
+            answered: Some(NOW),
+            tried: IN_PLACE
+                .iter()
+                .filter(|kind| **kind != Kind::OldUpdating)
+                .flat_map(|kind| (0..SLOTS).map(|slot| machine(*kind, slot).key()))
+                .collect(),
             ..rollout
         }),
         ..PoolState::default()
@@ -251,41 +278,52 @@ fn stopped(case: &Case, state: &State, planned: &Planned, whole: bool) -> bool {
     hold.is_some_and(|hold| hold.verb == Some("release")) && (whole || full)
 }
 
+/// What one turn leads to: nothing, where the pool is at rest.
+pub fn follow(case: &Case, state: &State, place: &str, found: &mut Found) -> Vec<State> {
+    let (planned, turn, notes) = case.decide(state);
+    let place = format!("{place}: {} -> {turn:?}", state.show());
+    for law in broken(state, &case.limits, &turn, case.setting.paused) {
+        found.broken.push(format!("{law}: {place}"));
+    }
+    for note in notes {
+        found.broken.push(format!("law {} ({}): {place}", note.law, note.say));
+    }
+    let at_goal = goal(state, case.limits.desired);
+    // What is kept may be more than is wanted.
+    if at_goal && state.total() <= case.limits.desired && !turn.is_empty() {
+        found.broken.push(format!("acts at its goal: {place}"));
+    }
+    let mut next: Vec<State> = CALM
+        .iter()
+        .filter(|(from, _)| state.of(*from) > 0)
+        .map(|(from, to)| state.shift(*from, *to, 1))
+        .collect();
+    if !turn.is_empty() {
+        next.push(Case::after(state, &turn));
+    }
+    if next.is_empty() && !at_goal {
+        judge_end(case, state, &planned, &place, found);
+    }
+    next
+}
+
 pub fn explore(states: &[State], setting: Setting, d: u8, s: u8, u: u8) -> Found {
     let case = Case::new(setting, d, s, u);
     let mut found = Found::default();
+    let place = format!("D{d} S{s} U{u} {}", setting.name);
     let mut graph: BTreeMap<State, Vec<State>> = BTreeMap::new();
     let mut todo: Vec<State> = states.to_vec();
     while let Some(state) = todo.pop() {
         if graph.contains_key(&state) {
             continue;
         }
-        let (planned, turn, notes) = case.decide(&state);
-        let place = format!("D{d} S{s} U{u} {}: {} -> {turn:?}", setting.name, state.show());
-        for law in broken(&state, &case.limits, &turn, setting.paused) {
-            found.broken.push(format!("{law}: {place}"));
-        }
-        for note in notes {
-            found.broken.push(format!("law {} ({}): {place}", note.law, note.say));
-        }
-        let mut next: Vec<State> = CALM
-            .iter()
-            .filter(|(from, _)| state.of(*from) > 0)
-            .map(|(from, to)| state.shift(*from, *to, 1))
-            .collect();
-        if !turn.is_empty() {
-            next.push(Case::after(&state, &turn));
-        }
-        if next.is_empty() && !goal(&state, i64::from(d)) {
-            judge_end(&case, &state, &planned, &place, &mut found);
-        }
+        let next = follow(&case, &state, &place, &mut found);
         found.edges += next.len();
         todo.extend(next.iter().filter(|next| !graph.contains_key(next)));
         graph.insert(state, next);
     }
     found.states = graph.len();
-    found.longest =
-        longest_path(&graph, &mut found.broken, &format!("D{d} S{s} U{u} {}", setting.name));
+    found.longest = longest_path(&graph, &mut found.broken, &place);
     found
 }
 

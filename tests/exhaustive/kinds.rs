@@ -58,7 +58,13 @@ kinds! {
     OldUpdating,
     /// Ready; an update in place brought nothing.
     OldTried,
+    /// Updated in place: ready for less than it must be, or for long.
+    NewSettling,
+    NewUpdated,
 }
+
+/// Those that are only there where machines are updated in place.
+pub const IN_PLACE: [Kind; 4] = [OldUpdating, OldTried, NewSettling, NewUpdated];
 
 /// Those without nodes that are replaced: all before the first that is drained.
 pub const PLAIN: &[Kind] = KINDS.split_at(OldDraining as usize).0;
@@ -97,7 +103,7 @@ pub fn is_leaving(kind: Kind) -> bool {
 }
 
 /// What the world does when it keeps its promises. `None`: the machine is gone.
-pub const CALM: [(Kind, Option<Kind>); 17] = [
+pub const CALM: [(Kind, Option<Kind>); 18] = [
     (NewYoung, Some(NewReady)),
     (OldYoung, Some(OldReady)),
     (OldLeaving, None),
@@ -114,7 +120,8 @@ pub const CALM: [(Kind, Option<Kind>); 17] = [
     (NewDrainingNamed, Some(NewDrainedNamed)),
     (OldDrainingFailed, Some(OldDrainedFailed)),
     (NewDrainingFailed, Some(NewDrainedFailed)),
-    (OldUpdating, Some(NewReady)),
+    (OldUpdating, Some(NewSettling)),
+    (NewSettling, Some(NewUpdated)),
 ];
 
 /// How many machines of each kind.
@@ -185,6 +192,8 @@ pub const fn is_new(kind: Kind) -> bool {
             | NewDrainedSurplus
             | NewDrainedNamed
             | NewDrainedFailed
+            | NewSettling
+            | NewUpdated
     )
 }
 
@@ -197,14 +206,16 @@ pub fn machine(kind: Kind, slot: usize) -> Machine {
         // Far enough apart that it does not look like our own blindness.
         OldUnready | NewUnready => (
             Condition::Unready,
-            Span::seconds(45 + 90 * slot as i64 + i64::from(kind == NewUnready) * 40),
+            Span::seconds(45 + 65 * (2 * slot as i64 + i64::from(kind == NewUnready))),
         ),
         OldFailed | NewFailed => (Condition::Failed, Span::hours(3)),
         OldLeaving | NewLeaving => (Condition::Deleting, Span::minutes(1)),
+        NewSettling => (Condition::Ready, Span::seconds(10)),
         _ => (Condition::Ready, Span::hours(1)),
     };
     let age = match kind {
         OldYoung | NewYoung => Span::minutes(2),
+        NewSettling | NewUpdated => Span::hours(50),
         _ => Span::hours(if is_new(kind) { 5 } else { 50 }),
     };
     let mut machine = Machine::new(
@@ -214,6 +225,7 @@ pub fn machine(kind: Kind, slot: usize) -> Machine {
         condition,
     );
     machine.since = NOW.minus(since);
+    machine.updated = matches!(kind, NewSettling | NewUpdated).then_some(machine.since);
     machine.revision = match kind {
         UnknownRevision => None,
         kind if is_new(kind) => Some(Revision::new("r2")),

@@ -2,6 +2,10 @@
 
 use super::kinds::{KINDS, Kind, Kind::*, State, is_leaving};
 
+/// Those that are held here: by the judge before every turn, and by the graph, which asks that a pool ends (7) and that
+/// nothing is done at its goal (8). There are no leases here (9).
+pub const LAWS: &str = "1 to 8 and 10 to 12";
+
 /// One turn, as counts.
 #[derive(Debug, Clone, Default)]
 pub struct Turn {
@@ -26,8 +30,20 @@ impl Turn {
     }
 }
 
-pub const AVAILABLE: [Kind; 8] =
-    [OldReady, NewReady, OldProtected, OldBlocked, OldNamed, NewNamed, UnknownRevision, OldTried];
+pub const AVAILABLE: [Kind; 9] = [
+    OldReady,
+    NewReady,
+    OldProtected,
+    OldBlocked,
+    OldNamed,
+    NewNamed,
+    UnknownRevision,
+    OldTried,
+    NewUpdated,
+];
+
+/// Made while others are updated in place.
+const STAND_INS: [Kind; 3] = [NewYoung, NewReady, NewUnready];
 
 /// Left as they are by what was said, whatever is done.
 const KEPT: [Kind; 2] = [OldProtected, OldTried];
@@ -62,6 +78,22 @@ fn surplus_above(limits: &Limits) -> i64 {
     limits.desired + above
 }
 
+/// As many as there may be in place: one more than wanted while something is to be updated, or was and does not serve.
+fn stand_in_above(state: &State, limits: &Limits) -> i64 {
+    let left = [OldYoung, OldReady, OldUnready, OldBlocked, OldNamed, NewNamed];
+    let (_, updating) = under_way(state, limits);
+    let awaited = sum(state, &left) + updating + state.of(NewSettling) > 0;
+    if awaited { surplus_above(limits) } else { limits.desired }
+}
+
+/// Existing machines that this turn asks to go.
+fn taken(turn: &Turn) -> i64 {
+    let failed = |kind: Kind| matches!(kind, OldFailed | NewFailed);
+    let begins =
+        |moved: &&(Kind, Kind, u8)| is_leaving(moved.1) && !is_leaving(moved.0) && !failed(moved.0);
+    turn.moved.iter().filter(begins).map(|moved| i64::from(moved.2)).sum()
+}
+
 /// On their way out, and on their way through an update, of which a drain is the first half in place.
 fn under_way(state: &State, limits: &Limits) -> (i64, i64) {
     let stays = |kind: Kind| limits.in_place && matches!(kind, OldDraining | OldDrained);
@@ -83,19 +115,15 @@ pub fn broken(state: &State, limits: &Limits, turn: &Turn, paused: bool) -> Vec<
     let kept = sum(state, &KEPT);
     let backlog = state.total() - leaving;
     let failed = sum(state, &[OldFailed, NewFailed]);
-    let new = sum(state, &[NewYoung, NewReady, NewUnready, UnknownRevision]);
-    let unready_gone = turn.of(OldUnready) + turn.of(NewUnready);
+    let new = sum(state, &NEW);
+    let unready_gone = turn.of(OldUnready) + turn.of(NewUnready) + turn.of(NewSettling);
     let served = backlog - failed - updating - sum(state, &[OldYoung, NewYoung]);
     let touchable = [OldReady, OldUnready, OldYoung, OldNamed, NewNamed];
     let old_left: i64 = touchable.iter().map(|kind| state.of(*kind) - turn.of(*kind)).sum();
     let old_serving =
-        available - state.of(NewReady) - state.of(UnknownRevision) - turn.of(OldReady);
+        available - sum(state, &[NewReady, UnknownRevision, NewUpdated]) - turn.of(OldReady);
     let create = i64::from(turn.create);
     let back = turn.into(&[NewReady, NewNamed]);
-    let open = sum(state, &[OldYoung, OldReady, OldUnready, OldBlocked]) > 0;
-    let shut = paused && open;
-    let named = sum(state, &[OldNamed, NewNamed]);
-    let named_gone = turn.of(OldNamed) + turn.of(NewNamed);
     let rules = [
         ("floor", lost > 0 && available - lost < floor),
         ("ceiling", create > 0 && live + create > ceiling),
@@ -123,29 +151,71 @@ pub fn broken(state: &State, limits: &Limits, turn: &Turn, paused: bool) -> Vec<
         ("protected deleted", turn.of(OldProtected) > 0),
         ("blocked drain taken before its back-off", turn.of(OldBlocked) > 0),
         (
-            "disrupts while paused",
-            shut && backlog <= bound && (lost - named_gone > 0 || turn.of(OldUnready) > 0),
-        ),
-        (
             "last available one taken though surge exists",
             lost > 0 && available == lost && limits.desired > 0 && limits.surge > 0,
-        ),
-        (
-            "surges while paused",
-            shut && create > (limits.desired - (backlog - failed)).max(0) + named,
         ),
         (
             "too many leave on a blip",
             lost + unready_gone > 0 && served - lost - unready_gone < floor,
         ),
     ];
-    rules.into_iter().filter(|(_, bad)| *bad).map(|(name, _)| name).collect()
+    let all = rules.into_iter().chain(in_place(state, limits, turn));
+    let all = all.chain(while_paused(state, limits, turn).map(|(name, bad)| (name, paused && bad)));
+    all.filter(|(_, bad)| *bad).map(|(name, _)| name).collect()
+}
+
+const NEW: [Kind; 6] = [NewYoung, NewReady, NewUnready, UnknownRevision, NewSettling, NewUpdated];
+
+fn while_paused(state: &State, limits: &Limits, turn: &Turn) -> [(&'static str, bool); 2] {
+    let open = sum(state, &[OldYoung, OldReady, OldUnready, OldBlocked]) > 0;
+    let (leaving, _) = under_way(state, limits);
+    let backlog = state.total() - leaving;
+    let failed = sum(state, &[OldFailed, NewFailed]);
+    let lost: i64 = AVAILABLE.iter().map(|kind| turn.of(*kind)).sum();
+    let named = sum(state, &[OldNamed, NewNamed]);
+    let named_gone = turn.of(OldNamed) + turn.of(NewNamed);
+    // Surge that replaces nothing any more goes, whatever the gate.
+    let replacing = sum(state, &NEW) + state.of(NewFailed);
+    let bound = surplus_above(limits);
+    let low = if limits.in_place { bound } else { bound.min(limits.desired + replacing) };
+    let create = i64::from(turn.create);
+    [
+        (
+            "disrupts while paused",
+            open && backlog <= low && (lost - named_gone > 0 || turn.of(OldUnready) > 0),
+        ),
+        (
+            "surges while paused",
+            open && create > (limits.desired - (backlog - failed)).max(0) + named,
+        ),
+    ]
+}
+
+/// Where machines are updated in place.
+fn in_place(state: &State, limits: &Limits, turn: &Turn) -> [(&'static str, bool); 2] {
+    let (leaving, _) = under_way(state, limits);
+    let failed = sum(state, &[OldFailed, NewFailed]);
+    let above = state.total() - leaving - failed - taken(turn) - stand_in_above(state, limits);
+    let stand_ins: i64 = STAND_INS.iter().map(|kind| state.of(*kind) - turn.of(*kind)).sum();
+    let sent_back: i64 = STAND_INS.iter().map(|kind| turn.of(*kind)).sum();
+    let updated_gone = turn.of(NewSettling) + turn.of(NewUpdated);
+    [
+        (
+            "an updated one goes and what stood in stays",
+            limits.in_place && updated_gone > 0 && stand_ins > 0 && above < stand_ins,
+        ),
+        (
+            "what stands in goes before the updated one serves",
+            limits.in_place && sent_back > 0 && above < 0,
+        ),
+    ]
 }
 
 /// Nothing is left to do.
 pub fn goal(state: &State, desired: i64) -> bool {
-    let settled = [NewReady, UnknownRevision, OldProtected, OldTried];
+    let settled = [NewReady, UnknownRevision, OldProtected, OldTried, NewUpdated];
     let rest = KINDS.iter().filter(|kind| !settled.contains(kind));
     rest.map(|kind| state.of(*kind)).sum::<i64>() == 0
-        && sum(state, &[NewReady, UnknownRevision]) == (desired - sum(state, &KEPT)).max(0)
+        && sum(state, &[NewReady, UnknownRevision, NewUpdated])
+            == (desired - sum(state, &KEPT)).max(0)
 }

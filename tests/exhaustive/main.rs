@@ -2,7 +2,8 @@
 //!
 //! A state is a multiset of machine kinds. From each state every turn and every calm event is followed; no law may be
 //! broken, no state may be a dead end without a named outside cause, and no cycle may exist without an outside event.
-//! `POOLKEEPER_EXHAUSTIVE=6` explores six machines instead of five.
+//! `POOLKEEPER_EXHAUSTIVE=6` explores six machines instead of five. `POOLKEEPER_TURNS=10000000` plays until so many turns
+//! were planned and judged: all these, then larger pools from drawn states (`integration/exhaustive/run` does both).
 
 #![allow(
     clippy::unwrap_used,
@@ -14,10 +15,22 @@
 mod explore;
 mod kinds;
 mod laws;
+mod walks;
 
 use explore::{Found, Setting, explore};
 use kinds::Kind::*;
-use kinds::{DRAINS, Kind, PLAIN, State, multisets};
+use kinds::{DRAINS, IN_PLACE, Kind, PLAIN, multisets};
+
+/// Settings that are explored from the same states.
+#[derive(Debug)]
+pub struct Suite {
+    settings: Vec<Setting>,
+    kinds: Vec<Kind>,
+    /// Machines at first.
+    top: u8,
+    /// The largest size asked for.
+    desired: u8,
+}
 
 const OPEN: Setting = Setting {
     name: "ramp off",
@@ -25,6 +38,7 @@ const OPEN: Setting = Setting {
     checkpoint: None,
     paused: false,
     late_capacity: false,
+    known_late: false,
     nodes: false,
     count_deleting: true,
     in_place: false,
@@ -38,36 +52,39 @@ fn top(usual: u8) -> u8 {
     asked.map_or(usual, |asked| (asked + usual).saturating_sub(5))
 }
 
-#[test]
-fn every_small_pool_is_safe_and_ends() {
+fn replaced() -> Suite {
     let late = "ramp off, capacity falls when a delete is done";
-    let settings = [
+    let settings = vec![
         OPEN,
         Setting { name: late, late_capacity: true, ..OPEN },
+        Setting { name: "the same, and known to", late_capacity: true, known_late: true, ..OPEN },
         Setting { name: "ramp 1, 2, 4", ramp: true, ..OPEN },
         Setting { name: "ramp, checkpoint at 1", ramp: true, checkpoint: Some(1), ..OPEN },
         Setting { name: "ramp, checkpoint at 2", ramp: true, checkpoint: Some(2), ..OPEN },
         Setting { name: "paused", paused: true, ..OPEN },
     ];
-    are_safe_and_end(&settings, &multisets(top(5), PLAIN), 4);
+    Suite { settings, kinds: PLAIN.to_vec(), top: top(5), desired: 4 }
 }
 
+const NODES: Setting = Setting { name: "nodes", nodes: true, ..OPEN };
+
 /// A machine is drained first, and may be taken back on the way.
-#[test]
-fn pools_with_nodes_are_safe_and_end() {
-    let nodes = Setting { name: "nodes", nodes: true, ..OPEN };
-    let settings = [
-        nodes,
-        Setting { name: "nodes, ramp", ramp: true, ..nodes },
-        Setting { name: "nodes, paused", paused: true, ..nodes },
-        Setting { name: "nodes, deleting ones do not count", count_deleting: false, ..nodes },
+fn drained() -> Suite {
+    let settings = vec![
+        NODES,
+        Setting { name: "nodes, ramp", ramp: true, ..NODES },
+        Setting { name: "nodes, paused", paused: true, ..NODES },
+        Setting { name: "nodes, deleting ones do not count", count_deleting: false, ..NODES },
     ];
-    are_safe_and_end(&settings, &multisets(top(3), &with_nodes()), 3);
-    let in_place = Setting { name: "nodes, in place", in_place: true, ..nodes };
+    Suite { settings, kinds: with_nodes(), top: top(3), desired: 3 }
+}
+
+fn drained_in_place() -> Suite {
+    let in_place = Setting { name: "nodes, in place", in_place: true, ..NODES };
     let settings =
-        [in_place, Setting { name: "nodes, in place, paused", paused: true, ..in_place }];
-    let kinds: Vec<Kind> = with_nodes().into_iter().chain([OldUpdating, OldTried]).collect();
-    are_safe_and_end(&settings, &multisets(top(3), &kinds), 3);
+        vec![in_place, Setting { name: "nodes, in place, paused", paused: true, ..in_place }];
+    let kinds = with_nodes().into_iter().chain(IN_PLACE).collect();
+    Suite { settings, kinds, top: top(3), desired: 3 }
 }
 
 fn with_nodes() -> Vec<Kind> {
@@ -77,73 +94,135 @@ fn with_nodes() -> Vec<Kind> {
 }
 
 /// Those being deleted are made up for before they are gone.
-#[test]
-fn pools_that_do_not_count_what_is_deleted_are_safe_and_end() {
+fn ahead() -> Suite {
     let ahead = Setting { name: "deleting ones do not count", count_deleting: false, ..OPEN };
     let late = "deleting ones do not count, capacity falls when a delete is done";
-    let settings = [ahead, Setting { name: late, late_capacity: true, ..ahead }];
-    are_safe_and_end(&settings, &multisets(top(4), PLAIN), 3);
+    let late = Setting { name: late, late_capacity: true, ..ahead };
+    let known = Setting { name: "the same, and known not to count", known_late: true, ..late };
+    let settings = vec![ahead, late, known];
+    Suite { settings, kinds: PLAIN.to_vec(), top: top(4), desired: 3 }
 }
 
-#[test]
-fn pools_updated_in_place_are_safe_and_end() {
+fn in_place() -> Suite {
     let in_place = Setting { name: "in place", in_place: true, ..OPEN };
-    let settings = [
+    let settings = vec![
         in_place,
         Setting { name: "in place, ramp", ramp: true, ..in_place },
         Setting { name: "in place, paused", paused: true, ..in_place },
     ];
-    let kinds: Vec<Kind> = PLAIN.iter().copied().chain([OldUpdating, OldTried]).collect();
-    are_safe_and_end(&settings, &multisets(top(4), &kinds), 3);
+    let kinds = PLAIN.iter().copied().chain(IN_PLACE).collect();
+    Suite { settings, kinds, top: top(4), desired: 3 }
 }
 
 /// What had served and looks failed stays while the breaker is open, and nothing waits without naming it.
-#[test]
-fn pools_whose_repair_stopped_itself_are_safe_and_end() {
+fn breaker() -> Suite {
     let breaker = Setting { name: "breaker", breaker: true, ..OPEN };
-    let settings = [breaker, Setting { name: "breaker, paused", paused: true, ..breaker }];
-    are_safe_and_end(&settings, &multisets(top(4), PLAIN), 4);
+    let settings = vec![breaker, Setting { name: "breaker, paused", paused: true, ..breaker }];
+    Suite { settings, kinds: PLAIN.to_vec(), top: top(4), desired: 4 }
 }
 
-fn are_safe_and_end(settings: &[Setting], states: &[State], most: u8) {
+#[test]
+fn every_small_pool_is_safe_and_ends() {
+    are_safe_and_end(&[replaced()]);
+}
+
+#[test]
+fn pools_with_nodes_are_safe_and_end() {
+    are_safe_and_end(&[drained(), drained_in_place()]);
+}
+
+#[test]
+fn pools_that_do_not_count_what_is_deleted_are_safe_and_end() {
+    are_safe_and_end(&[ahead()]);
+}
+
+#[test]
+fn pools_updated_in_place_are_safe_and_end() {
+    are_safe_and_end(&[in_place()]);
+}
+
+#[test]
+fn pools_whose_repair_stopped_itself_are_safe_and_end() {
+    are_safe_and_end(&[breaker()]);
+}
+
+/// Turns of larger pools in every test run.
+const TURNS: usize = 50_000;
+
+#[test]
+fn larger_pools_are_safe_and_end() {
+    let suites = [replaced(), drained(), drained_in_place(), ahead(), in_place(), breaker()];
+    let asked = std::env::var("POOLKEEPER_TURNS").ok().map(|turns| turns.parse().unwrap());
+    let seed = std::env::var("POOLKEEPER_SEED").map_or(0, |seed| seed.parse().unwrap());
+    // Each state of a pool that is explored whole is one turn.
+    let explored = if asked.is_some() { are_safe_and_end(&suites) } else { 0 };
+    let walked = walks::until(&suites, seed, asked.unwrap_or(TURNS).saturating_sub(explored));
+    println!(
+        "{} turns, {} states, laws {}: {explored} of small pools explored whole, {} in {} walks of larger ones, seed {seed}",
+        explored + walked.turns,
+        explored + walked.states,
+        laws::LAWS,
+        walked.turns,
+        walked.walks,
+    );
+    none_broken(walked.broken);
+}
+
+/// How many states there were.
+fn are_safe_and_end(suites: &[Suite]) -> usize {
+    let mut broken = Vec::new();
+    let mut states = 0;
+    for suite in suites {
+        let found = explored(suite);
+        for setting in &suite.settings {
+            let of = found.iter().filter(|(of, _)| *of == setting.name).map(|(_, found)| found);
+            let mine: Vec<&Found> = of.collect();
+            println!(
+                "{:<64} {:>9} states {:>10} edges, longest calm path {}, waiting for a person {}",
+                setting.name,
+                mine.iter().map(|f| f.states).sum::<usize>(),
+                mine.iter().map(|f| f.edges).sum::<usize>(),
+                mine.iter().map(|f| f.longest).max().unwrap_or(0),
+                mine.iter().map(|f| f.waiting).sum::<usize>(),
+            );
+        }
+        states += found.iter().map(|(_, found)| found.states).sum::<usize>();
+        broken.extend(found.into_iter().flat_map(|(_, found)| found.broken));
+    }
+    none_broken(broken);
+    states
+}
+
+/// Each setting at each size, with each surge and each number that may be missing.
+fn explored(suite: &Suite) -> Vec<(&'static str, Found)> {
+    let states = multisets(suite.top, &suite.kinds);
     let mut all = Vec::new();
-    for setting in settings {
-        for desired in 0..=most {
-            for (surge, unavailable) in
-                (0..9).map(|n| (n / 3, n % 3)).filter(|pair| *pair != (0, 0))
-            {
+    for setting in &suite.settings {
+        for desired in 0..=suite.desired {
+            for (surge, unavailable) in (1..9).map(|n| (n / 3, n % 3)) {
                 all.push((*setting, desired, surge, unavailable));
             }
         }
     }
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    let results: Vec<(usize, Found)> = std::thread::scope(|scope| {
-        let shares = (0..cores).map(|core| {
-            let all = &all;
+    std::thread::scope(|scope| {
+        let shares = (0..cores()).map(|core| {
+            let (all, states) = (&all, &states);
             scope.spawn(move || {
-                let mine = all.iter().enumerate().skip(core).step_by(cores);
-                mine.map(|(at, (setting, d, s, u))| (at, explore(states, *setting, *d, *s, *u)))
+                let mine = all.iter().skip(core).step_by(cores());
+                mine.map(|(setting, d, s, u)| (setting.name, explore(states, *setting, *d, *s, *u)))
                     .collect::<Vec<_>>()
             })
         });
         let shares: Vec<_> = shares.collect();
         shares.into_iter().flat_map(|share| share.join().unwrap()).collect()
-    });
-    let mut broken = Vec::new();
-    for setting in settings {
-        let of = |at: &usize| all[*at].0.name == setting.name;
-        let mine: Vec<&Found> =
-            results.iter().filter(|(at, _)| of(at)).map(|(_, found)| found).collect();
-        println!(
-            "{:<64} {:>9} states {:>10} edges, longest calm path {}, waiting for a person {}",
-            setting.name,
-            mine.iter().map(|f| f.states).sum::<usize>(),
-            mine.iter().map(|f| f.edges).sum::<usize>(),
-            mine.iter().map(|f| f.longest).max().unwrap_or(0),
-            mine.iter().map(|f| f.waiting).sum::<usize>(),
-        );
-        broken.extend(mine.iter().flat_map(|found| found.broken.iter().cloned()));
-    }
+    })
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
+fn none_broken(mut broken: Vec<String>) {
     // Of each kind the shortest.
     let kind = |line: &String| line.split(':').next().unwrap_or_default().to_owned();
     broken.sort_by_key(|line| (kind(line), line.len()));

@@ -13,6 +13,8 @@ use poolkeeper::model::quantity::Quantity;
 use poolkeeper::sim::{self, ClusterSpec, End, Outcome, Scenario, Strategy};
 use poolkeeper::world::Faults;
 
+mod calls;
+mod capacity;
 mod slots;
 
 fn policy(count: u32, surge: i64, down: i64) -> Policy {

@@ -23,17 +23,17 @@ use poolkeeper::world::MINUTE;
 /// The model changes this long after the start.
 const CHANGE: i64 = 30_000;
 
-struct Pool {
-    machines: u32,
-    slots: Slots,
+pub struct Pool {
+    pub machines: u32,
+    pub slots: Slots,
     /// At most of the time that the same work takes where nothing waits.
-    most: f64,
+    pub most: f64,
     /// At least so many times as fast as waves.
-    faster: f64,
+    pub faster: f64,
 }
 
-const fn pool(machines: u32, above: u32, below: u32, faster: f64) -> Pool {
-    Pool { machines, slots: Slots { above, below }, most: 1.10, faster }
+pub const fn pool(machines: u32, above: u32, below: u32, faster: f64) -> Pool {
+    Pool { machines, slots: Slots { above, below }, most: 1.12, faster }
 }
 
 /// `SEEDS=3 cargo test --test flow slots -- --nocapture` plays more seeds, and the pools that take long.
@@ -85,7 +85,7 @@ fn play(scenario: &Scenario, pool: &Pool) -> Played {
     played
 }
 
-fn is_busy(pool: &Pool, scenario: &Scenario) {
+pub fn is_busy(pool: &Pool, scenario: &Scenario) {
     let played = play(scenario, pool);
     assert!(played.sum <= played.at_once, "no order of the same work beats its sum");
     let ratio = played.took / played.at_once;

@@ -271,6 +271,7 @@ async fn remember(store: &MemoryStore, scene: &Scene) {
         last: Some(Ended {
             cause: Cause::Refresh,
             to: to.clone(),
+            opened: None,
             at,
             how: Ending::Succeeded,
             done: 7,

@@ -1,12 +1,13 @@
 //! The real planner with one thing wrong about it. Each is without a memory of its own: what is wrong follows from what
 //! it is given.
 
-use poolkeeper::model::action::{Action, Because, ModelWrite, READ_IS_FRESH, Target, Verb};
-use poolkeeper::model::budget::HoldReason;
+use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target, Verb};
+use poolkeeper::model::budget::{Hold, HoldReason};
 use poolkeeper::model::ids::VmId;
 use poolkeeper::model::inventory::SetSeen;
+use poolkeeper::model::journal::{Entry, Outcome};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
-use poolkeeper::model::plan::{Input, PlanBug, Planned};
+use poolkeeper::model::plan::{AskVerb, Input, PlanBug, Planned};
 use poolkeeper::model::policy::{Draft, Policy, Unconfirmed};
 use poolkeeper::model::revision::differs;
 use poolkeeper::model::rollout::{PoolState, Stage};
@@ -207,20 +208,79 @@ pub fn round_and_round(input: &Input<'_>) -> Answer {
         planned.actions.push(Action::Raise {
             from: desired,
             to: desired + 1,
-            drift: false,
+            drift: 0,
             reason: "planted".into(),
-            expect: poolkeeper::model::action::Expect {
-                etag: input.set.etag.clone(),
-                capacity: input.set.capacity,
-                revision: input.set.revision.clone(),
-                before: input.set.read_at.plus(READ_IS_FRESH),
-            },
+            expect: expect(input),
         });
     } else if listed > desired
         && let Some(newest) = input.machines.iter().max_by_key(|m| m.created)
     {
         planned = also(planned, newest, Because::Surplus, input);
     }
+    Ok(planned)
+}
+
+/// Tries at once what was refused.
+pub fn forgets_refusals(input: &Input<'_>) -> Answer {
+    let refused = |entry: &&Entry| matches!(entry.outcome(), Some((_, Outcome::Refused(_))));
+    let open: Vec<Entry> = input.open.iter().filter(|e| !refused(e)).cloned().collect();
+    let input = Input { open: &open, ..input.clone() };
+    with_state(&input, |state| state.backoff.clear())
+}
+
+/// At rest it writes into the model what the model says.
+pub fn writes_again(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    if let Some(fields) = input.set.model.clone().filter(|_| planned.actions.is_empty()) {
+        let expect = expect(input);
+        let (why, reason) = (ModelWrite::Wanted, "planted".into());
+        planned.actions.push(Action::UpdateModel { fields, why, reason, expect });
+    }
+    Ok(planned)
+}
+
+fn expect(input: &Input<'_>) -> Expect {
+    Expect {
+        etag: input.set.etag.clone(),
+        capacity: input.set.capacity,
+        revision: input.set.revision.clone(),
+        before: input.set.read_at.plus(READ_IS_FRESH),
+    }
+}
+
+/// Takes back into service whatever is drained.
+pub fn puts_back(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let goes = |action: &Action| action.verb() == Verb::Delete;
+    let going: Vec<Target> =
+        planned.actions.iter().filter(|a| goes(a)).flat_map(Action::targets).cloned().collect();
+    planned.actions.retain(|action| !goes(action));
+    for report in &mut planned.report.machines {
+        let machine = &input.machines[report.index as usize];
+        if going.iter().any(|target| target.is(machine)) {
+            report.lifecycle = Lifecycle::InService;
+        }
+    }
+    Ok(planned)
+}
+
+/// Does nothing for ever, and says that the floor is reached.
+pub fn stands_still(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    planned.actions.clear();
+    for report in &mut planned.report.machines {
+        report.lifecycle = input.machines[report.index as usize].lifecycle;
+    }
+    planned.report.again = input.now.plus(Span::minutes(5));
+    planned.report.holds = vec![Hold {
+        reason: HoldReason::Floor,
+        law: None,
+        say: "planted".into(),
+        numbers: vec![("floor", 5)],
+        blockers: Vec::new(),
+        recheck: planned.report.again,
+        verb: None,
+    }];
     Ok(planned)
 }
 
@@ -280,6 +340,48 @@ fn with_state(input: &Input<'_>, change: impl FnOnce(&mut PoolState)) -> Answer 
     plan(&Input { state, ..input.clone() })
 }
 
+/// Also takes an old one, where more serve than the floor asks for.
+fn spends_one(input: &Input<'_>) -> Answer {
+    let planned = plan(input)?;
+    let old = |m: &&Machine| serves(m, input) && is_old(m, input);
+    let many = input.machines.iter().filter(|m| serves(m, input)).count();
+    let deletes = planned.actions.iter().any(|action| action.verb() == Verb::Delete);
+    let rolls = planned.state.rollout.is_some() && !deletes;
+    let spare = many as u32 >= input.policy.count.saturating_sub(2);
+    Ok(match input.machines.iter().find(old).filter(|_| rolls && spare) {
+        Some(machine) => also(planned, machine, Because::Outdated, input),
+        None => planned,
+    })
+}
+
+/// Spends a machine while a raise is refused.
+pub fn spends_while_refused(input: &Input<'_>) -> Answer {
+    let waits = |state: &PoolState| state.backoff.iter().any(|b| b.until > input.now);
+    if input.state.is_some_and(waits) { spends_one(input) } else { plan(input) }
+}
+
+/// Writes the number once more though all are there.
+pub fn asks_again(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    if planned.actions.is_empty() && input.machines.iter().all(|m| serves(m, input)) {
+        let capacity = input.set.capacity;
+        planned.actions.push(Action::Raise {
+            from: capacity,
+            to: capacity,
+            drift: 0,
+            reason: "planted".into(),
+            expect: expect(input),
+        });
+    }
+    Ok(planned)
+}
+
+/// Spends a machine while the answer to a raise is in doubt.
+pub fn spends_in_doubt(input: &Input<'_>) -> Answer {
+    let doubt = |entry: &Entry| entry.verb() == Verb::Raise && !entry.is_settled_by(input.set);
+    if input.open.iter().any(doubt) { spends_one(input) } else { plan(input) }
+}
+
 /// Goes on as if nobody had paused.
 pub fn forgets_pause(input: &Input<'_>) -> Answer {
     with_state(input, |state| {
@@ -287,6 +389,30 @@ pub fn forgets_pause(input: &Input<'_>) -> Answer {
             rollout.stage = Stage::Going;
         }
     })
+}
+
+/// As if nobody had paused while there was no rollout.
+pub fn forgets_early_pause(input: &Input<'_>) -> Answer {
+    with_state(input, |state| state.pause = None)
+}
+
+/// A refresh asked for in the middle of a rollout counts at once.
+pub fn renews_at_once(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let open = input.state.is_some_and(|state| state.rollout.is_some());
+    if open && input.asks.iter().any(|ask| ask.verb == AskVerb::Refresh) {
+        planned.state.refresh_before = Some(input.now);
+    }
+    Ok(planned)
+}
+
+/// Whatever is approved, the size may fall in the same turn.
+pub fn approves_all(input: &Input<'_>) -> Answer {
+    if input.asks.iter().any(|ask| ask.verb == AskVerb::Approve) {
+        unbraked(input)
+    } else {
+        plan(input)
+    }
 }
 
 /// Takes every checkpoint that is reached for approved.
@@ -310,5 +436,64 @@ pub fn believes_flag(input: &Input<'_>) -> Answer {
 /// Takes every fall for confirmed.
 pub fn unbraked(input: &Input<'_>) -> Answer {
     let policy = with_policy(input, |draft| draft.unconfirmed = Unconfirmed::Allow);
+    plan(&Input { policy: &policy, ..input.clone() })
+}
+
+/// Whatever goes on, it looks again in a quarter of a minute.
+pub fn hasty(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    planned.report.again = input.now.plus(Span::seconds(15));
+    Ok(planned)
+}
+
+/// It counts from a machine's birth by the clock of the cloud.
+pub fn impatient(input: &Input<'_>) -> Answer {
+    let planned = plan(input)?;
+    let deadline = input.policy.rollout.readiness_deadline;
+    let late = |m: &&Machine| {
+        let waits = m.condition == Condition::Provisioning && m.lifecycle == Lifecycle::InService;
+        waits && !m.ever_available && input.now.since(m.created) >= deadline
+    };
+    Ok(match input.machines.iter().find(late) {
+        Some(machine) => also(planned, machine, Because::Failed, input),
+        None => planned,
+    })
+}
+
+/// While it is paused: off-target machines leave though one that replaces another stands for the surplus.
+pub fn takes_surge(input: &Input<'_>) -> Answer {
+    let planned = plan(input)?;
+    let paused = |rollout: &poolkeeper::model::rollout::Rollout| {
+        matches!(rollout.stage, Stage::Paused { .. })
+    };
+    let stops = planned.state.rollout.as_ref().is_some_and(paused);
+    let serving = input.machines.iter().filter(|m| serves(m, input)).count();
+    let above = serving > planned.state.desired.count as usize;
+    let new = input.machines.iter().any(|m| !is_old(m, input));
+    let old = input.machines.iter().filter(|m| serves(m, input)).find(|m| is_old(m, input));
+    Ok(match old.filter(|_| stops && above && new && planned.actions.is_empty()) {
+        Some(machine) => also(planned, machine, Because::Surplus, input),
+        None => planned,
+    })
+}
+
+/// What failed is deleted at once, node or not.
+pub fn undrained_dead(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let before = input.set.read_at.plus(READ_IS_FRESH);
+    for action in &mut planned.actions {
+        if let Action::Drain { targets, .. } = action
+            && targets.iter().all(|target| target.because == Because::Failed)
+        {
+            let (targets, reason) = (std::mem::take(targets), "planted".into());
+            *action = Action::Delete { targets, reason, before, force: false };
+        }
+    }
+    Ok(planned)
+}
+
+/// No share of failed machines is too many.
+pub fn unbroken(input: &Input<'_>) -> Answer {
+    let policy = with_policy(input, |draft| draft.repair.breaker_percent = 100);
     plan(&Input { policy: &policy, ..input.clone() })
 }

@@ -3,9 +3,9 @@
 use poolkeeper::model::plan::AskVerb;
 use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::time::Span;
+use poolkeeper::model::time::{Skew, Span};
 use poolkeeper::sim::{self, ClusterSpec, Cut, Scenario, Wish};
-use poolkeeper::world::{Deed, Faults, ModelPatch, SetSpec};
+use poolkeeper::world::{Deed, Faults, ModelPatch, SetSpec, Which};
 
 fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Scenario {
     let mut draft = sim::draft("web", count);
@@ -33,6 +33,23 @@ pub fn rollout() -> Scenario {
 pub fn loose() -> Scenario {
     let mut scenario = pool(6, 2, 3, |_| {});
     new_image(&mut scenario);
+    scenario
+}
+
+/// The cloud is busy with others' requests half of the time.
+pub fn refused() -> Scenario {
+    let mut scenario = loose();
+    scenario.faults = Faults { conflict: 0.5, ..Faults::default() };
+    scenario.seed = 3;
+    scenario.calm_after = Span::hours(2);
+    scenario
+}
+
+/// Requests get lost on their way, and nobody says so.
+pub fn unheard() -> Scenario {
+    let mut scenario = loose();
+    scenario.faults = Faults { lost_before: 0.5, ..Faults::default() };
+    scenario.calm_after = Span::hours(2);
     scenario
 }
 
@@ -81,11 +98,49 @@ pub fn paused() -> Scenario {
     scenario
 }
 
+/// A pause from before there was a rollout.
+pub fn paused_early() -> Scenario {
+    let mut scenario = rollout();
+    scenario.wishes.push((Span::seconds(20), Wish::Ask(AskVerb::Pause)));
+    scenario
+}
+
+/// All machines anew, asked for while a rollout waits at its checkpoint.
+pub fn refreshed() -> Scenario {
+    let mut scenario = checkpoint();
+    scenario.wishes.push((Span::minutes(20), Wish::Ask(AskVerb::Refresh)));
+    scenario
+}
+
+/// The checkpoint is approved in the moment in which the pool file asks for much less.
+pub fn approved_beside_fall() -> Scenario {
+    let mut scenario = checkpoint();
+    scenario.wishes.push((Span::minutes(40), Wish::Count(2)));
+    scenario
+}
+
 /// Nothing happens for a long time.
 pub fn at_rest() -> Scenario {
     // Surplus may leave as fast as it likes: the brake is not what is looked at here.
     let mut scenario = pool(5, 1, 0, |draft| draft.unconfirmed = Unconfirmed::Allow);
     scenario.linger = 300;
+    scenario
+}
+
+/// Nothing happens for a long time, in a storm that hardly blows.
+pub fn blows() -> Scenario {
+    let mut scenario = at_rest();
+    scenario.calm_after = Span::hours(12);
+    scenario.faults = Faults { flag_flips: 0.000_1, ..Faults::default() };
+    scenario
+}
+
+/// The pool file asks for three more, and for hours the region has no room.
+pub fn no_room() -> Scenario {
+    let mut scenario = growth();
+    scenario.settings.switches.shortage_refused_at_once = true;
+    let until = scenario.start.plus(Span::hours(5)).millis();
+    scenario.deeds.push((Span::ZERO, Deed::NoCapacity { zone: None, until }));
     scenario
 }
 
@@ -154,5 +209,34 @@ pub fn falls() -> Scenario {
     let mut scenario = pool(10, 1, 0, |_| {});
     scenario.wishes =
         vec![(Span::minutes(1), Wish::Count(7)), (Span::hours(2), Wish::Ask(AskVerb::Approve))];
+    scenario
+}
+
+/// A rollout beside a cloud whose clock is 25 minutes behind.
+pub fn clock_behind() -> Scenario {
+    let mut scenario = rollout();
+    scenario.adapter.ahead = Skew::seconds(-25 * 60);
+    // Looked at while one comes up.
+    for after in [80, 100, 120] {
+        scenario.wishes.push((Span::seconds(after), Wish::Ask(AskVerb::Release)));
+    }
+    scenario
+}
+
+/// Three of five machines are stopped by somebody, and nobody starts them for a while.
+pub fn blackout() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |_| {});
+    for id in ["0", "1", "2"] {
+        scenario.deeds.push((Span::minutes(5), Deed::StopInstance(Which::Id(id.into()))));
+    }
+    scenario.wishes.push((Span::hours(2), Wish::Ask(AskVerb::Release)));
+    scenario
+}
+
+/// The node of one machine is ill for good.
+pub fn dead_nodes() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |_| {});
+    scenario.cluster = Some(ClusterSpec::default());
+    scenario.deeds.push((Span::minutes(5), Deed::Sicken(Which::Id("0".into()), None)));
     scenario
 }

@@ -235,14 +235,14 @@ fn failures_count_once_each_and_stop_at_the_threshold() {
     row.says("failing");
 }
 
-fn denied(pool: Pool) -> Pool {
+pub fn denied(pool: Pool) -> Pool {
     let utc = Zone::utc();
     let day = Window::dated("2026-03-01T00:00", "2026-03-02T00:00", &utc).unwrap();
     pool.policy(|d| d.windows = Windows::new(Vec::new(), vec![day]).unwrap())
 }
 
 /// Only tomorrow is allowed.
-fn not_allowed(pool: Pool) -> Pool {
+pub fn not_allowed(pool: Pool) -> Pool {
     let utc = Zone::utc();
     let day = Window::dated("2026-03-02T00:00", "2026-03-03T00:00", &utc).unwrap();
     pool.policy(|d| d.windows = Windows::new(vec![day], Vec::new()).unwrap())
@@ -465,7 +465,8 @@ fn done_is_what_was_replaced_and_serves() {
         let report = pool.unjudged().planned.report.rollout;
         (report.done, report.total)
     };
-    assert_eq!(shown(&pool.clone().first_sight()), (0, 5));
+    let rolls = pool.clone().first_sight().policy(|d| d.adopt = Adopt::Roll);
+    assert_eq!(shown(&rolls), (0, 5));
 
     let (opened, turn) = (pool.clone(), pool.plan());
     let mut going = opened.after(&turn, Span::minutes(10));

@@ -10,10 +10,10 @@ use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{
     Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
-use poolkeeper::model::plan::{Ask, AskVerb, Facts, Gate, Input, Verdict};
+use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, Facts, Gate, Input, Verdict, WaitKind};
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{Desired, ModelMemory, PoolState};
+use poolkeeper::model::rollout::{Desired, GoodRevision, ModelMemory, PoolState};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::plan::plan;
 
@@ -23,6 +23,11 @@ pub const NOW: Time = Time::from_millis(1_772_366_400_000);
 
 pub fn rev(text: &str) -> Revision {
     Revision::new(text)
+}
+
+/// A revision that served, and whose fields are not known.
+pub fn good(text: &str) -> GoodRevision {
+    GoodRevision::plain(rev(text))
 }
 
 #[derive(Clone)]
@@ -59,7 +64,7 @@ impl Pool {
             surplus_confirmed: true,
             desired: Desired { count: desired, ..Desired::default() },
             wanted: Some(rev("r2")),
-            good: vec![rev("r1")],
+            good_revisions: vec![good("r1")],
             model: ModelMemory { seen: Some(rev("r2")), ..ModelMemory::default() },
             ..PoolState::default()
         };
@@ -85,7 +90,7 @@ impl Pool {
 
     /// r2 was completed long ago: nothing is old.
     pub fn settled(self) -> Self {
-        self.state(|state| state.good.push(rev("r2")))
+        self.state(|state| state.good_revisions.push(good("r2")))
     }
 
     pub fn policy(mut self, change: impl FnOnce(&mut Draft)) -> Self {
@@ -257,12 +262,51 @@ impl Pool {
         // The time tells asks of one verb apart.
         let id = AskId::new(format!("{}-{}", verb.name(), self.now.millis()));
         let (by, why) = ("ops".into(), "test".into());
-        self.asks.push(Ask { id, verb, by, why, at: self.now });
+        let about = AskArgs::default();
+        self.asks.push(Ask { id, verb, by, why, at: self.now, about });
     }
 
     pub fn gate(mut self, name: &str, verdict: Verdict) -> Self {
         self.facts.gates = vec![Gate { name: name.into(), verdict, at: self.now }];
         self
+    }
+
+    /// Gates are measured at every look.
+    pub fn measure(&mut self) {
+        for gate in &mut self.facts.gates {
+            gate.at = self.now;
+        }
+    }
+
+    /// Approves this very thing.
+    pub fn approve(mut self, what: WaitKind, number: Option<u32>) -> Self {
+        self.speak(AskVerb::Approve);
+        let about = AskArgs { what: Some(what), number, revision: None };
+        self.asks.last_mut().unwrap().about = about;
+        self
+    }
+
+    /// Approves each thing that waits, by its name.
+    pub fn approve_all(&mut self) {
+        let waiting = self.state.as_ref().map_or(&[][..], |state| &state.waiting).to_vec();
+        for (at, wait) in waiting.into_iter().enumerate() {
+            self.speak(AskVerb::Approve);
+            let ask = self.asks.last_mut().unwrap();
+            ask.id = AskId::new(format!("{}-{at}", ask.id));
+            ask.about =
+                AskArgs { what: Some(wait.what), number: wait.number, revision: wait.revision };
+        }
+    }
+
+    pub fn after_hours(self, hours: i64) -> Self {
+        let turn = self.plan();
+        self.after(&turn, Span::hours(hours))
+    }
+
+    /// The pool one turn later, with what waits on show.
+    pub fn shown(self) -> Self {
+        let turn = self.plan();
+        self.after(&turn, Span::minutes(1))
     }
 
     /// An entry of ours, written `ago`.
@@ -377,6 +421,7 @@ impl Pool {
             planned: &planned,
             before: state.as_ref(),
             facts: &self.facts,
+            asks: &self.asks,
         };
         let notes = judge::before(&case);
         Turn { planned, notes, machines: self.machines.clone(), before: state }
@@ -387,6 +432,7 @@ impl Pool {
         self.state = Some(turn.planned.state.clone());
         self.asks.clear();
         self.now = self.now.plus(later);
+        self.measure();
         self.set.read_at = self.now.minus(Span::seconds(1));
         self
     }
@@ -399,7 +445,7 @@ pub fn raise_action(from: u32, to: u32, set: &SetSeen) -> Action {
         revision: set.revision.clone(),
         before: set.read_at.plus(READ_IS_FRESH),
     };
-    Action::Raise { from, to, drift: false, reason: "".into(), expect }
+    Action::Raise { from, to, drift: 0, reason: "".into(), expect }
 }
 
 pub fn refused(refusal: Refusal) -> Outcome {

@@ -7,18 +7,29 @@
     reason = "a test that meets what cannot be stops"
 )]
 
+mod capacity;
+mod carrying_on;
+mod clock;
 mod courses;
 mod drains;
 mod health;
+mod in_place;
 mod kit;
+mod limits;
+mod looks;
 mod loops;
 mod models;
 mod patience;
 mod properties;
+mod removals;
 mod replacing;
+mod setbacks;
 mod sizes;
 mod told;
 mod turn;
 mod verbs;
+mod waits;
 mod ways;
+mod wishes;
 mod world;
+mod writers;

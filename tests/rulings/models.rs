@@ -6,14 +6,19 @@ use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::Lifecycle;
 use poolkeeper::model::plan::{AskVerb, Follow, RolloutPhase};
 use poolkeeper::model::policy::{Image, Method, OnFailure, Rollback};
-use poolkeeper::model::rollout::Writing;
+use poolkeeper::model::rollout::{GoodRevision, Writing};
 use poolkeeper::model::time::Span;
 
-use super::kit::{NOW, Pool, Turn, refused, rev};
+use super::kit::{NOW, Pool, Turn, good, refused, rev};
 use super::world::World;
 
 fn fields(image: &str) -> ModelFields {
     ModelFields { image: Some(image.into()), ..ModelFields::default() }
+}
+
+/// A revision that served, and its image.
+fn known(revision: &str, image: &str) -> GoodRevision {
+    GoodRevision { fields: Some(fields(image)), ..good(revision) }
 }
 
 /// The pool owns the image and wants this one; the set has that one.
@@ -126,14 +131,15 @@ fn a_refused_write_is_asked_again_and_does_not_stop_the_pool_for_ever() {
     assert_eq!(written(&turn), Some(("v3", ModelWrite::Wanted)));
     let action = turn.planned.actions[0].clone();
     let pool = pool.after(&turn, Span::seconds(10));
-    for refusal in [Refusal::Conflict, Refusal::Throttled, Refusal::Forbidden] {
+    let waits = [(Refusal::Conflict, 1), (Refusal::Throttled, 1), (Refusal::Forbidden, 30)];
+    for (refusal, minutes) in waits {
         let at = pool.now.minus(Span::seconds(5));
         let ended = Phase::Ended { at, accepted: None, outcome: refused(refusal) };
         let refused = pool.clone().entry(action.clone(), Span::seconds(10), ended);
         let turn = refused.plan();
         assert_eq!(written(&turn), None);
         turn.says("refused");
-        let mut later = refused.after(&turn, Span::minutes(2));
+        let mut later = refused.after(&turn, Span::minutes(minutes).plus(Span::seconds(1)));
         later.open.clear();
         assert_eq!(written(&later.plan()), Some(("v3", ModelWrite::Wanted)), "{refusal:?}");
     }
@@ -180,7 +186,7 @@ fn what_the_model_carries_already_is_no_new_wish_once_it_was_put_back() {
     // Somebody wrote v2 before the file asked for it; it failed, and v1 was put back.
     let pool = Pool::new(3, "1", "0").old_ready(3);
     let mut world =
-        World::new(owned(pool, "v2", "v2").state(|s| s.model.good_fields = Some(fields("v1"))));
+        World::new(owned(pool, "v2", "v2").state(|s| s.good_revisions = vec![known("r1", "v1")]));
     (world.bad, world.model_becomes) = (Some("r2".into()), Some("r1".into()));
     let mut writes = Vec::new();
     for _ in 0..600 {
@@ -196,7 +202,7 @@ fn a_model_of_others_is_not_written_unless_they_let_us() {
         let pool = Pool::new(4, "1", "0").old_ready(4).policy(|d| d.rollout.rollback = leave);
         let pool = pool.policy(|d| d.rollout.on_failure = OnFailure::Rollback);
         let pool = pool.set(|set| set.model = Some(fields("v2")));
-        let mut world = World::new(pool.state(|s| s.model.good_fields = Some(fields("v1"))));
+        let mut world = World::new(pool.state(|s| s.good_revisions = vec![known("r1", "v1")]));
         world.bad = Some("r2".into());
         world.model_becomes = Some("r1".into());
         world
@@ -230,7 +236,7 @@ fn after_a_way_back_nothing_is_born_on_what_was_left() {
     let good = Pool::new(3, "0", "1").old_ready(2).set(|set| set.revision = rev("r1"));
     let good = good.state(|s| {
         s.model.seen = Some(rev("r1"));
-        s.good = vec![rev("r0"), rev("r1")];
+        s.good_revisions = ["r0", "r1"].map(super::kit::good).into();
         s.mixed = true;
         s.wanted = Some(rev("r1"));
     });

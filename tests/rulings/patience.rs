@@ -1,65 +1,15 @@
-//! Requests that a cloud refuses beside another, and machines that are gone, going, or on their way back.
+//! Requests that were refused, and machines that are gone, going, or on their way back.
 
 use poolkeeper::model::action::{Action, Because};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::AskVerb;
-use poolkeeper::model::time::{Span, Time};
+use poolkeeper::model::time::Span;
 
-use super::kit::{Pool, Turn, refused};
-
-/// Two of six are on their way out; the second was asked beside the first, which goes on.
-fn beside(refusal: Refusal) -> Pool {
-    Pool::new(6, "2", "2")
-        .old_ready(6)
-        .new_ready(2)
-        .lifecycle("o1", Lifecycle::Deleting, Span::minutes(3))
-        .lifecycle("o2", Lifecycle::Deleting, Span::minutes(2))
-        .gone_for("o1", Condition::Deleting, Span::minutes(3))
-        .delete_open(&["o1"], Span::minutes(3))
-        .delete_ended(&["o2"], Span::minutes(1), refused(refusal))
-}
-
-fn alone_for(turn: &Turn, now: Time) -> Option<Span> {
-    turn.planned.state.alone_until.map(|until| until.since(now.minus(Span::minutes(1))))
-}
+use super::kit::{Pool, refused};
 
 #[test]
-fn a_conflict_beside_another_request_teaches_to_go_alone() {
-    let pool = beside(Refusal::Conflict);
-    // The lesson is learnt by this turn and kept by the next.
-    let learns = pool.plan();
-    assert_eq!(alone_for(&learns, pool.now), Some(Span::minutes(15)));
-    let next = pool.clone().after(&learns, Span::seconds(15)).plan();
-    next.does(None, &[]);
-    next.says("deleteAlone");
-    // Once that delete has ended, the other is asked again.
-    let mut ended = pool.clone().after(&learns, Span::seconds(15));
-    ended.open.remove(0);
-    ended.machines.retain(|machine| machine.id.as_str() != "o1");
-    let turn = ended.plan();
-    assert!(turn.deleted().contains(&"o2"), "{turn:?}");
-}
-
-#[test]
-fn a_second_conflict_soon_after_holds_for_a_day_and_one_by_itself_teaches_nothing() {
-    let minute_ago = |now: Time| now.minus(Span::minutes(1));
-    let pool = beside(Refusal::Conflict);
-    let lately = minute_ago(pool.now).minus(Span::minutes(20));
-    let again = pool.clone().state(|state| state.alone_until = Some(lately)).plan();
-    assert_eq!(alone_for(&again, pool.now), Some(Span::hours(24)));
-    let long_ago = minute_ago(pool.now).minus(Span::hours(2));
-    let anew = pool.clone().state(|state| state.alone_until = Some(long_ago)).plan();
-    assert_eq!(alone_for(&anew, pool.now), Some(Span::minutes(15)));
-    // Throttled is no word against company, and neither is a conflict with somebody else's request.
-    assert_eq!(alone_for(&beside(Refusal::Throttled).plan(), pool.now), None);
-    let mut single = pool.clone();
-    single.open.remove(0);
-    assert_eq!(alone_for(&single.plan(), pool.now), None);
-}
-
-#[test]
-fn what_is_asked_again_is_drained_first() {
+fn what_was_refused_is_given_back_and_drained_anew() {
     let nodes = || Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes();
     let asked = nodes().lifecycle("o1", Lifecycle::Deleting, Span::minutes(5)).delete_ended(
         &["o1"],
@@ -67,8 +17,8 @@ fn what_is_asked_again_is_drained_first() {
         refused(Refusal::Conflict),
     );
     let turn = asked.plan();
-    assert_eq!((turn.drained(), turn.deleted()), (vec!["o1"], vec![]));
-    assert_eq!(turn.report("o1").lifecycle, Lifecycle::Draining);
+    assert_eq!((turn.restored(), turn.deleted()), (vec!["o1"], vec![]));
+    assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService);
     // Drained, and another since: whatever was drained from it may be back.
     let woke = nodes()
         .drain_ended("o1", Because::Outdated, Outcome::Done)
@@ -156,17 +106,14 @@ fn no_rollout_is_opened_for_one_that_goes_anyway() {
 }
 
 #[test]
-fn a_delete_that_left_no_trace_may_still_lower_the_capacity() {
-    let after = |refusal| {
+fn nobody_is_made_for_a_machine_whose_delete_was_refused() {
+    for refusal in [Refusal::Conflict, Refusal::Preempted] {
         let pool = Pool::new(4, "1", "0").settled().new_ready(4);
         let pool = pool.lifecycle("n4", Lifecycle::Deleting, Span::minutes(2));
-        pool.delete_ended(&["n4"], Span::seconds(10), refused(refusal)).plan()
-    };
-    // Refused for certain: the number counts only who is there.
-    after(Refusal::Conflict).does(Some(5), &[]);
-    let unsure = after(Refusal::Preempted);
-    unsure.does(None, &[]);
-    unsure.says("capacityLags");
+        let turn = pool.delete_ended(&["n4"], Span::seconds(10), refused(refusal)).plan();
+        turn.does(None, &[]);
+        assert_eq!(turn.planned.report.numbers.available, 4);
+    }
 }
 
 #[test]
@@ -189,7 +136,8 @@ fn one_of_a_refused_batch_that_was_taken_back_is_asked_for_no_more() {
             .edit("n3", |machine| machine.since = machine.since.plus(Span::seconds(20)))
             .plan()
     };
-    assert!(batch(false).deleted().contains(&"n3"));
+    // It is within its grace again, and no delete of ours is a reason for another.
+    assert!(!batch(false).deleted().contains(&"n3"));
     assert!(!batch(true).deleted().contains(&"n3"));
     assert!(batch(true).deleted().contains(&"n4"));
 }
@@ -232,7 +180,7 @@ fn a_place_of_one_that_is_stuck_may_be_filled_by_any_raise() {
     let stuck = ["n5", "n6"]
         .into_iter()
         .fold(stuck, |pool, id| pool.edit(id, |machine| machine.missed = 1));
-    // Six live and two may come beside the one that is asked for: nine in all.
+    // Six live and three may come, those that the number lacks among them: nine in all.
     assert_eq!(stuck.plan().raise(), Some((4, 5)));
 }
 

@@ -307,9 +307,10 @@ fn calm(world: &mut World) {
     }
     let desired = world.pool.draft.count;
     for _ in 0..400 {
-        for verb in [AskVerb::Resume, AskVerb::Retry, AskVerb::Approve] {
+        for verb in [AskVerb::Resume, AskVerb::Retry] {
             world.pool.speak(verb);
         }
+        world.pool.approve_all();
         for _ in 0..12 {
             world.reimages_to = Some(world.pool.set.revision.as_str().into());
             world.step();

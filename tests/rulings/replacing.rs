@@ -294,12 +294,14 @@ fn what_stood_in_goes_though_an_update_brought_nothing() {
     let opened = pool.plan().planned.state;
     let pool = pool.state(|state| {
         *state = opened;
-        state.rollout.as_mut().unwrap().tried = vec![tried];
+        let rollout = state.rollout.as_mut().unwrap();
+        (rollout.tried, rollout.opened) = (vec![tried], super::kit::NOW.minus(Span::hours(2)));
     });
+    let pool = pool.edit("n3", |m| m.first_seen = super::kit::NOW.minus(Span::hours(1)));
     let pool = pool.policy(|d| d.unconfirmed = Unconfirmed::Allow);
     let turn = pool.plan();
     assert_eq!(turn.phase(), RolloutPhase::SucceededWithExceptions);
-    assert_eq!((turn.deleted().len(), turn.deleted().contains(&"o1")), (1, false));
+    assert_eq!(turn.deleted(), ["n3"]);
     let later = pool.after(&turn, Span::minutes(5));
     assert_eq!(later.plan().deleted().len(), 1, "it does not stay for good");
 }

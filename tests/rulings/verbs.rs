@@ -7,7 +7,7 @@ use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{Cause, Ending, Stage};
 use poolkeeper::model::time::Span;
 
-use super::kit::{NOW, Pool, rev};
+use super::kit::{NOW, Pool, good, rev};
 use super::world::World;
 
 /// The pool one turn later, with its rollout open.
@@ -46,7 +46,7 @@ fn twice(pool: &Pool, verb: AskVerb) -> Pool {
         state.breaker_released = None;
         state.refresh_before = None;
         if let Some(rollout) = &mut state.rollout {
-            rollout.progress.at = NOW;
+            (rollout.progress.at, rollout.answered) = (NOW, None);
         }
     }
     assert_eq!(first, second);
@@ -76,7 +76,9 @@ fn the_same_ask_is_honoured_once() {
 #[test]
 fn words_with_nothing_to_say_them_to_are_refused() {
     let idle = Pool::new(3, "1", "0").settled().new_ready(3);
-    for verb in [AskVerb::Pause, AskVerb::Resume, AskVerb::Abort, AskVerb::Promote] {
+    for verb in
+        [AskVerb::Resume, AskVerb::Abort, AskVerb::Promote, AskVerb::Approve, AskVerb::Retry]
+    {
         let turn = idle.clone().ask(verb.clone()).plan();
         assert_eq!(turn.accepted(), [false], "{verb:?}");
         assert!(turn.is_idle());
@@ -144,7 +146,7 @@ fn an_abort_after_a_loss_fills_to_the_floor_and_says_what_is_missing() {
     };
     // The model is others': above the floor it waits for a word, below it is made.
     lost(2).plan().does(None, &[]).says("modelUnproven");
-    lost(2).ask(AskVerb::Approve).plan().does(Some(3), &[]);
+    lost(2).shown().ask(AskVerb::Approve).plan().does(Some(3), &[]);
     lost(1).plan().does(Some(3), &[]).says("modelUnproven");
 }
 
@@ -276,7 +278,7 @@ fn a_failing_rollout_with_leave_to_goes_back_by_itself_and_only_once() {
     let later = pool.clone().after(&pool.plan(), Span::minutes(20));
     let turn = later.plan();
     assert_eq!(turn.planned.state.rollout.as_ref().unwrap().cause, Cause::Rollback);
-    assert_eq!(turn.planned.state.good, [rev("r1")]);
+    assert_eq!(turn.planned.state.good_revisions, [good("r1")]);
     // A refresh has nowhere to go back to: it stops.
     let refresh = Pool::new(6, "2", "0").settled().new_ready(6).policy(|d| {
         d.rollout.on_failure = OnFailure::Rollback;
@@ -352,5 +354,9 @@ fn approved_at_first_sight_the_flag_is_believed() {
     };
     let pool = Pool::new(3, "1", "0").old_ready(3).each(flagged).first_sight();
     pool.plan().does(None, &[]).says("adoption");
-    pool.ask(AskVerb::Approve).plan().does(Some(4), &[]).is_silent_on("adoption");
+    // What nobody could see yet is not approved.
+    let early = pool.clone().ask(AskVerb::Approve).plan();
+    early.does(None, &[]).says("adoption");
+    assert_eq!(early.accepted(), [false]);
+    pool.shown().ask(AskVerb::Approve).plan().does(Some(4), &[]).is_silent_on("adoption");
 }

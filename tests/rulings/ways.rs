@@ -1,7 +1,7 @@
 //! Ways back, and where a rollout comes from.
 
 use poolkeeper::model::plan::{AskVerb, RolloutPhase};
-use poolkeeper::model::policy::OnFailure;
+use poolkeeper::model::policy::{Adopt, OnFailure};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, rev};
@@ -24,7 +24,10 @@ fn a_way_back_is_done_where_those_it_goes_back_to_never_left() {
 #[test]
 fn where_most_are_on_target_at_first_sight_nothing_is_left_behind() {
     let pool = Pool::new(6, "1", "0").new_ready(5).old_ready(1).first_sight();
-    let pool = pool.policy(|draft| draft.rollout.on_failure = OnFailure::Rollback);
+    let pool = pool.policy(|draft| {
+        draft.rollout.on_failure = OnFailure::Rollback;
+        draft.adopt = Adopt::Roll;
+    });
     let turn = pool.plan();
     turn.does(Some(7), &[]);
     let shown = &turn.planned.report.rollout;

@@ -2,7 +2,7 @@
 //! entries, entries end, the memory and each lifecycle are handed back. Nothing else carries memory.
 
 use poolkeeper::model::action::{Action, Target, Verb};
-use poolkeeper::model::ids::{EntryId, Epoch, InstanceId, Revision, VmId};
+use poolkeeper::model::ids::{EntryId, Epoch, Etag, InstanceId, Revision, VmId};
 use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
 use poolkeeper::model::time::{Span, Time};
@@ -34,6 +34,8 @@ pub struct World {
     pub reimages_to: Option<String>,
     /// What an update of the model makes of it.
     pub model_becomes: Option<String>,
+    /// Images, and the revision that each makes of the model.
+    pub models: &'static [(&'static str, &'static str)],
     coming: Vec<(Time, Machine)>,
     born: usize,
     written: usize,
@@ -60,6 +62,7 @@ impl World {
             refusals: 0,
             reimages_to: None,
             model_becomes: None,
+            models: &[],
             coming: Vec::new(),
             born: 0,
             written: 0,
@@ -98,7 +101,9 @@ impl World {
     pub fn step(&mut self) -> Turn {
         self.arrive();
         self.pool.set.read_at = self.pool.now;
+        self.pool.measure();
         self.pool.capacity = Some(self.capacity);
+        self.pool.set.etag = Some(Etag::new(self.capacity.to_string()));
         self.least = self.least.min(self.available());
         self.most = self.most.max(self.pool.machines.len() as u32 + self.coming.len() as u32);
         let turn = self.pool.plan();
@@ -115,6 +120,9 @@ impl World {
         for report in &turn.planned.report.machines {
             let machine = &mut self.pool.machines[report.index as usize];
             if machine.lifecycle != report.lifecycle {
+                if machine.lifecycle == Lifecycle::Updating {
+                    machine.updated = Some(self.pool.now);
+                }
                 (machine.lifecycle, machine.lifecycle_since) = (report.lifecycle, self.pool.now);
             }
         }
@@ -242,8 +250,15 @@ impl World {
                 }
             }
             Action::UpdateModel { fields, .. } => {
-                self.pool.set.model = Some(fields.clone());
-                if let Some(becomes) = &self.model_becomes {
+                let model = self.pool.set.model.get_or_insert_default();
+                model.image = fields.image.clone().or(model.image.take());
+                model.vm_size = fields.vm_size.clone().or(model.vm_size.take());
+                model.tags.extend(fields.tags.clone());
+                let names =
+                    self.models.iter().find(|(image, _)| model.image == Some((**image).into()));
+                if let Some((_, revision)) = names {
+                    self.pool.set.revision = super::kit::rev(revision);
+                } else if let Some(becomes) = &self.model_becomes {
                     self.pool.set.revision = super::kit::rev(becomes);
                 }
             }

@@ -8,7 +8,7 @@ use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::*;
-use poolkeeper::model::plan::{Ask, AskVerb, RolloutPhase};
+use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, RolloutPhase};
 use poolkeeper::model::rollout::*;
 use poolkeeper::model::time::Time;
 
@@ -30,6 +30,7 @@ fn machines() -> Vec<Machine> {
         evidence: Evidence::Advisory,
         condition: Condition::Unknown,
         since: at(4),
+        claimed_since: Some(at(7)),
         before_gap: Some((Condition::Ready, at(5))),
         lifecycle: Lifecycle::Draining,
         lifecycle_since: at(6),
@@ -74,7 +75,7 @@ fn entries() -> Vec<Entry> {
     let (reason, before) = (|| "why".into(), at(60));
     let actions = [
         (
-            Action::Raise { from: 3, to: 4, drift: false, reason: reason(), expect: expect(None) },
+            Action::Raise { from: 3, to: 4, drift: 0, reason: reason(), expect: expect(None) },
             Phase::Intended,
         ),
         (
@@ -155,20 +156,36 @@ fn state() -> PoolState {
         adopted: Some(at(0)),
         desired: Desired { count: 3, shown: 3, ..Desired::default() },
         wanted: Some(to()),
-        good: vec![Revision::new("r1")],
+        good_revisions: vec![GoodRevision::plain(Revision::new("r1"))],
         rollout: Some(rollout),
         backoff: vec![BackOff {
             refusal: Refusal::Quota,
             zone: None,
+            size: Some("Standard_D2s_v5".into()),
             code: None,
             times: 2,
             at: at(1),
             until: at(60),
-            available_then: 3,
+            retry_at: Some(at(50)),
         }],
         tombs: vec![(Key::new("vm-6"), at(0))],
         ..PoolState::default()
     }
+}
+
+/// Good revisions were names once, and the fields of the last one stood beside them.
+#[test]
+fn good_revisions_as_they_were_written_once_are_read() {
+    let old = r#"{"v":1,"desired":{"count":3},"good":["r1","r2"],
+        "model":{"goodFields":{"image":"v2","tags":{"team":"blue"}}}}"#;
+    let state = record::read_state(old).unwrap();
+    let tags = [("team".into(), "blue".into())].into();
+    let fields = Some(ModelFields { image: Some("v2".into()), vm_size: None, tags });
+    let (r1, r2) = (Revision::new("r1"), Revision::new("r2"));
+    let good = [GoodRevision::plain(r1), GoodRevision { revision: r2, fields }];
+    assert_eq!(state.good_revisions, good);
+    let again = record::read_state(&record::write_state(&state).unwrap()).unwrap();
+    assert_eq!(again, state);
 }
 
 #[test]
@@ -191,7 +208,8 @@ fn records_are_written_as_they_always_were() {
     }
     for verb in [AskVerb::Pause, AskVerb::SettleCapacity, AskVerb::WriteOff(InstanceId::new("7"))] {
         let (id, by, why) = (AskId::new("a"), "ann".into(), "because".into());
-        say(record::write_ask(&Ask { id, verb, by, why, at: at(0) }).unwrap());
+        say(record::write_ask(&Ask { id, verb, by, why, at: at(0), about: AskArgs::default() })
+            .unwrap());
     }
     let delete = Some(DeleteRequest { by: "ann".into(), why: "odd".into(), now: true });
     let hold = Some(MachineHold { by: "bob".into(), why: "debugging".into() });
@@ -207,4 +225,17 @@ fn records_are_written_as_they_always_were() {
     };
     say(record::write_audit(&audit).unwrap());
     golden("store/records-v1.txt", &text);
+}
+
+#[test]
+fn records_with_what_is_no_longer_kept_are_read() {
+    let state = r#"{"v":1,"desired":{"count":3},"aloneUntil":1772366401000,"backoff":[{"refusal":"quota","times":2,"at":1772366401000,"until":1772366460000,"availableThen":3}]}"#;
+    assert_eq!(record::read_state(state).unwrap().backoff[0].times, 2);
+    let raise = |drift: &str| {
+        let entry = format!(
+            r#"{{"v":1,"id":"e0","epoch":4,"written":1,"readAt":0,"action":{{"raise":{{"from":3,"to":3,"drift":{drift},"reason":"why","expect":{{"capacity":3,"revision":"r1","before":60}}}}}},"phase":"intended"}}"#
+        );
+        record::read_entry(&entry).unwrap().action.births()
+    };
+    assert_eq!([raise("false"), raise("2")], [0, 2]);
 }

@@ -87,7 +87,6 @@ fn what_is_damaged_is_refused_with_advice() {
         assert!(error.to_string().contains("restore it from a backup"), "{error}");
     }
     // More than is known is not read in part.
-    let row =
-        r#"[1,"7",true,0,0,0,true,"ready",null,null,null,0,null,null,null,null,null,0,null,5]"#;
+    let row = r#"[1,"7",true,0,0,0,true,"ready",null,null,null,0,null,null,null,null,null,0,null,null,null,null,5]"#;
     assert!(record::read_machine("a", row, &mut Shared::default()).is_err());
 }

@@ -7,7 +7,7 @@ use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::*;
-use poolkeeper::model::plan::{Ask, AskVerb, RolloutPhase};
+use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, RolloutPhase, WaitKind};
 use poolkeeper::model::time::Time;
 use proptest::option::of as option;
 use proptest::prelude::*;
@@ -64,11 +64,13 @@ fn lifecycle() -> impl Strategy<Value = Lifecycle> {
 /// Without marks: those are the doors'.
 pub fn machine() -> BoxedStrategy<Machine> {
     let evidence = select(vec![Evidence::Model, Evidence::Stamp, Evidence::Advisory]);
-    let protection = select(vec![Protection::None, Protection::ScaleIn, Protection::All]);
+    let protection =
+        select(vec![Protection::None, Protection::ScaleIn, Protection::All, Protection::Unknown]);
     let names = (text(), option(text()), option(text()), option(text()), option(text()));
     let times = (time(), time(), time(), time(), time());
     let words = (evidence, condition(), lifecycle(), protection);
-    let rest = (option((condition(), time())), any::<bool>(), any::<u8>(), number());
+    let late = (option(time()), option(time()), option(time()));
+    let rest = (option((condition(), time())), any::<bool>(), any::<u8>(), number(), late);
     (names, times, words, rest)
         .prop_map(|(names, times, words, rest)| Machine {
             id: InstanceId::new(names.0),
@@ -77,14 +79,17 @@ pub fn machine() -> BoxedStrategy<Machine> {
             created: times.0,
             imaged: times.1,
             first_seen: times.2,
+            updated: rest.4.0,
             revision: names.3.map(Revision::new),
             evidence: words.0,
             condition: words.1,
             since: times.3,
+            claimed_since: rest.4.2,
             before_gap: rest.0,
             ever_available: rest.1,
             lifecycle: words.2,
             lifecycle_since: times.4,
+            unreachable_since: rest.4.1,
             protection: words.3,
             missed: rest.2,
             workloads: rest.3,
@@ -135,7 +140,7 @@ fn action() -> BoxedStrategy<Action> {
     };
     let why = select(vec![ModelWrite::Wanted, ModelWrite::PutBack]);
     prop_oneof![
-        (number(), number(), any::<bool>(), boxed(), expect()).prop_map(
+        (number(), number(), number(), boxed(), expect()).prop_map(
             |(from, to, drift, reason, expect)| Action::Raise { from, to, drift, reason, expect }
         ),
         (some(target()), boxed(), time()).prop_map(|(targets, reason, before)| Action::Drain {
@@ -217,8 +222,20 @@ pub fn ask() -> BoxedStrategy<Ask> {
         select(AskVerb::PLAIN.to_vec()),
         text().prop_map(|id| AskVerb::WriteOff(InstanceId::new(id))),
     ];
-    (text(), verb, boxed(), boxed(), time())
-        .prop_map(|(id, verb, by, why, at)| Ask { id: AskId::new(id), verb, by, why, at })
+    let kind = select(WaitKind::ALL.to_vec());
+    let about =
+        (option(kind), option(number()), option(text())).prop_map(|(what, number, revision)| {
+            AskArgs { what, number, revision: revision.map(Revision::new) }
+        });
+    (text(), verb, boxed(), boxed(), time(), about)
+        .prop_map(|(id, verb, by, why, at, about)| Ask {
+            id: AskId::new(id),
+            verb,
+            by,
+            why,
+            at,
+            about,
+        })
         .boxed()
 }
 

@@ -4,7 +4,7 @@ use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::memory::{Mark, Store, StoreError};
 use poolkeeper::model::ids::{AskId, PoolName};
 use poolkeeper::model::machine::MachineHold;
-use poolkeeper::model::plan::{Ask, AskVerb};
+use poolkeeper::model::plan::{Ask, AskArgs, AskVerb};
 use poolkeeper::model::time::Span;
 
 use super::group::{at, lead, machine, write};
@@ -12,7 +12,7 @@ use super::{Folder, wait};
 
 fn ask(id: &str) -> Ask {
     let (by, why) = ("ann".into(), "looks".into());
-    Ask { id: AskId::new(id), verb: AskVerb::Pause, by, why, at: at(1) }
+    Ask { id: AskId::new(id), verb: AskVerb::Pause, by, why, at: at(1), about: AskArgs::default() }
 }
 
 #[test]

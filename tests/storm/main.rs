@@ -7,6 +7,8 @@
     reason = "a test that meets what cannot be stops"
 )]
 
+mod seeds;
+
 use poolkeeper::sim;
 
 /// So many storms in every test run; `poolkeeper simulate --storms` plays as many as one likes.
@@ -31,6 +33,14 @@ fn every_storm_is_weathered() {
     }
     assert!(summary.is_clean(), "{} storms failed", summary.failed.len());
     assert!(summary.crashes > 0 || count < STORMS, "the power never went");
+}
+
+#[test]
+fn seeds_that_once_failed_are_weathered() {
+    for (seed, why) in seeds::ONCE_FAILED {
+        let summary = sim::storms(*seed, 1, &|_| ());
+        assert!(summary.is_clean(), "{seed}, in which {why}: {:?}", summary.failed);
+    }
 }
 
 /// `STORM_SEED=7 cargo test --test storm replay -- --nocapture` tells one storm.

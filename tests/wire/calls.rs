@@ -82,7 +82,7 @@ fn rollout(name: &'static str, coalesce: i64, page: u32) -> Cost {
     Cost { name, played, slowness }
 }
 
-/// A look is two calls, so twenty-odd looks a minute apart are nearly half a call for every machine; no operation is asked
+/// A look is two calls, so twenty-odd looks a minute apart are half a call for every machine, and each raise reads the set once more; no operation is asked
 /// about, since the list tells who is gone. More than a page of rows costs a call more a look.
 #[test]
 fn calls_of_a_rollout() {
@@ -96,8 +96,8 @@ fn calls_of_a_rollout() {
     for cost in [&patient, &paged, &hasty] {
         cost.print();
     }
-    assert!(patient.each() <= 0.5 && patient.slowness <= 1.3);
-    assert!(paged.each() <= 0.75 && paged.slowness <= 1.3);
+    assert!(patient.each() <= 0.6 && patient.slowness <= 1.3);
+    assert!(paged.each() <= 0.85 && paged.slowness <= 1.3);
     assert!(hasty.slowness <= 1.10, "{}", hasty.slowness);
     assert!(20 * patient.played.calls() < patient.naive());
 }

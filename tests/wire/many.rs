@@ -159,7 +159,7 @@ struct Nobody;
 
 impl ReadFacts for Nobody {
     async fn facts(&self, _pool: &PoolName) -> Facts {
-        Facts { gates: Vec::new(), quota: None, drains: Vec::new(), follow: None }
+        Facts::default()
     }
 }
 

@@ -20,7 +20,7 @@ use crate::act::{Answer, ChangeCloud, Order, Poll};
 use crate::model::action::{Expect, Target};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId};
 use crate::model::inventory::{ModelFields, Orchestration};
-use crate::model::journal::{Operation, Refusal, Refused};
+use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
 use crate::model::machine::Protection;
 
 /// What distinguishes one write from another.
@@ -53,12 +53,13 @@ impl ChangeCloud for Azure {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
-        if let Some(stop) = self.verify(order, &path, expect, Some(from)).await {
-            return stop;
-        }
+        let etag = match self.verify(order, &path, expect, Some(from)).await {
+            Ok(etag) => etag,
+            Err(stop) => return stop,
+        };
         // Nothing but the number: another size in here would change the model.
         let body = json!({"sku": {"capacity": to}});
-        self.patch(order, &path, &body, expect.etag.as_ref()).await
+        self.patch(order, &path, &body, etag.as_ref()).await
     }
 
     async fn delete(&self, order: &Order<'_>, targets: &[Target], force: bool) -> Answer {
@@ -103,13 +104,14 @@ impl ChangeCloud for Azure {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
-        if let Some(stop) = self.verify(order, &path, expect, None).await {
-            return stop;
-        }
+        let etag = match self.verify(order, &path, expect, None).await {
+            Ok(etag) => etag,
+            Err(stop) => return stop,
+        };
         let Some(body) = self.model_patch(order.set, fields) else {
             return refused(Refusal::Invalid, "InvalidImage");
         };
-        self.patch(order, &path, &body, expect.etag.as_ref()).await
+        self.patch(order, &path, &body, etag.as_ref()).await
     }
 
     async fn restore(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
@@ -187,7 +189,7 @@ impl Azure {
         }
         let policy = json!({
             "protectFromScaleIn": to != Protection::None,
-            "protectFromScaleSetActions": to == Protection::All,
+            "protectFromScaleSetActions": matches!(to, Protection::All | Protection::Unknown),
         });
         let body = json!({"location": known.location, "properties": {"protectionPolicy": policy}});
         let class = Class::UpdateMachine;
@@ -195,34 +197,38 @@ impl Azure {
         self.write(order, &path, write, &body).await
     }
 
-    /// Where the set has no version to check the write against, it is read again right before.
+    /// A capacity is read once more right before it is written, and so is a set that has no version to check the write
+    /// against. The version to write against.
     async fn verify(
         &self,
         order: &Order<'_>,
         path: &SetPath,
         expect: &Expect,
         from: Option<u32>,
-    ) -> Option<Answer> {
-        if expect.etag.is_some() {
-            return None;
+    ) -> Result<Option<Etag>, Answer> {
+        if from.is_none() && expect.etag.is_some() {
+            return Ok(expect.etag.clone());
         }
         if self.arm.clock.now() > order.before {
-            return Some(Answer::NotSent);
+            return Err(Answer::NotSent);
         }
         match self.read_set(order.set, path).await {
             // What could not be read was not written either.
             Err(why) => {
                 let refusal = match why.refusal {
-                    Refusal::Unclear => return Some(Answer::NotSent),
+                    Refusal::Unclear => return Err(Answer::NotSent),
                     refusal => refusal,
                 };
                 let retry_at = why.retry_at;
-                Some(Answer::Refused(Refused { retry_at, ..Refused::plain(refusal) }))
+                Err(Answer::Refused(Refused { retry_at, ..Refused::plain(refusal) }))
             }
             Ok(now) => {
                 let moved = from.is_some_and(|from| now.capacity != from);
-                (moved || now.model.revision() != expect.revision)
-                    .then(|| refused(Refusal::Conflict, "ChangedSinceRead"))
+                if moved || now.model.revision() != expect.revision {
+                    return Err(refused(Refusal::Conflict, CHANGED_SINCE_READ));
+                }
+                // The capacity and the model are what was read: a version that moved for anything else is no conflict.
+                Ok(expect.etag.clone().map(|etag| now.etag.unwrap_or(etag)))
             }
         }
     }

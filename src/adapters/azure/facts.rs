@@ -22,7 +22,7 @@ use crate::model::inventory::Gap;
 use crate::model::journal::Refusal;
 use crate::model::plan::{Facts, Follow, Quota};
 use crate::model::policy::{Image, Policy};
-use crate::model::time::{Span, Time};
+use crate::model::time::{Skew, Span, Time};
 use crate::observe::{ReadFacts, ReadFailed};
 
 /// Pages of one of these lists.
@@ -82,7 +82,7 @@ impl ReadFacts for Azure {
             Some(image) => self.followed(&image, &set).await,
             None => None,
         };
-        Facts { quota, follow, ..Facts::default() }
+        Facts { quota, follow, clock_ahead: self.clock_ahead(), ..Facts::default() }
     }
 }
 
@@ -96,6 +96,11 @@ impl Azure {
         let watched = Watched { set: policy.scale_set.clone(), follow };
         let mut all = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(pool.clone(), watched);
+    }
+
+    /// How far ARM's clock is ahead of ours, as its last answer told.
+    pub fn clock_ahead(&self) -> Option<Skew> {
+        self.arm.ahead()
     }
 
     pub fn forget(&self, pool: &PoolName) {

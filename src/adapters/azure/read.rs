@@ -18,7 +18,7 @@ use super::wire::set::Switch;
 use super::wire::{Page, ScaleSet, Vm, some};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
-    Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
+    Eviction, Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, identity};
@@ -53,7 +53,7 @@ pub(super) struct Read {
     pub capacity: u32,
     pub model: Model,
     orchestration: Orchestration,
-    etag: Option<Etag>,
+    pub etag: Option<Etag>,
     since: Since,
 }
 
@@ -297,6 +297,10 @@ impl Read {
             complete,
             busy: None,
             natives: self.natives(),
+            spot: self.set.is_spot().then(|| match self.set.deletes_evicted() {
+                true => Eviction::Delete,
+                false => Eviction::Deallocate,
+            }),
             vm_size: size.clone(),
             model: Some(ModelFields { image, vm_size: size, tags }),
         }

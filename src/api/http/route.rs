@@ -6,7 +6,9 @@ use axum::http::Method;
 use serde_json::Value;
 
 use super::auth::Role;
-use crate::api::v1::resources::asked::{Accepted, AskState, DeleteMachine, Reason, Removed};
+use crate::api::v1::resources::asked::{
+    Accepted, Approval, AskState, DeleteMachine, Reason, Removed,
+};
 use crate::api::v1::resources::machines::{MachineList, MachineShown};
 use crate::api::v1::resources::pools::{Explanation, PoolList, PoolStatus, RolloutShown};
 use crate::api::v1::resources::shapes::{OpenApiDocument, PlanDocument, PoolDocument};
@@ -191,7 +193,8 @@ pub fn routes() -> Vec<Route> {
     all.extend(of_machines());
     all.extend(AskVerb::PLAIN.iter().map(|verb| {
         let name = verb.name();
-        Route::post(&format!("/pools/{{pool}}/{name}"), Op::Verb(name), Reason::schema)
+        let asks = if *verb == AskVerb::Approve { Approval::schema } else { Reason::schema };
+        Route::post(&format!("/pools/{{pool}}/{name}"), Op::Verb(name), asks)
             .called(name, verb_about(verb))
     }));
     all.extend(of_the_house());

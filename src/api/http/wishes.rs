@@ -16,11 +16,11 @@ use super::route::{BASE, MarkVerb, Route};
 use super::view::View;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
-use crate::api::v1::resources::asked::{Accepted, DeleteMachine, Reason};
+use crate::api::v1::resources::asked::{Accepted, Approval, DeleteMachine, Reason};
 use crate::memory::{Audit, Desk, Mark, Store};
-use crate::model::ids::{AskId, PoolName};
+use crate::model::ids::{AskId, PoolName, Revision};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
-use crate::model::plan::{Ask, AskVerb};
+use crate::model::plan::{Ask, AskArgs, AskVerb, WaitKind};
 
 /// How the audit calls a wish that was written down before it is carried on.
 const ASKED: &str = "asked";
@@ -44,12 +44,31 @@ where
     S: Store + Desk,
     V: View,
 {
-    let why = reason(&call.json::<Reason>()?.why.0)?;
+    let (why, about) = if name == AskVerb::Approve.name() {
+        approval(call.json()?)?
+    } else {
+        (call.json::<Reason>()?.why.0, AskArgs::default())
+    };
+    let why = reason(&why)?;
     let pool = known(house, call)?;
     let found = AskVerb::PLAIN.into_iter().find(|verb| verb.name() == name);
     let verb = found.ok_or_else(super::broken)?;
     let wish = Wish { call, pool, verb: name, machine: None, why };
-    ask(house, id, &wish, verb).await
+    ask(house, id, &wish, verb, about).await
+}
+
+/// Why, and what the approval is about.
+fn approval(asked: Approval) -> Result<(String, AskArgs), Problem> {
+    let kind = |name: &String| {
+        let found = WaitKind::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or_else(|| {
+            let names = WaitKind::ALL.map(WaitKind::name).join(", ");
+            Problem::new(StatusCode::BAD_REQUEST, "badValue", format!("`what` is one of {names}"))
+        })
+    };
+    let what = asked.what.as_ref().map(kind).transpose()?;
+    let revision = asked.revision.map(Revision::new);
+    Ok((asked.why.0, AskArgs { what, number: asked.number, revision }))
 }
 
 pub async fn write_off<S, V>(
@@ -67,7 +86,8 @@ where
     let verb = AskVerb::WriteOff(machine.id.clone());
     let machine = Some(machine.id.to_string());
     let name = verb.name();
-    ask(house, id, &Wish { call, pool, verb: name, machine, why }, verb).await
+    let wish = Wish { call, pool, verb: name, machine, why };
+    ask(house, id, &wish, verb, AskArgs::default()).await
 }
 
 pub async fn mark<S, V>(
@@ -123,6 +143,7 @@ async fn ask<S, V>(
     id: &Id,
     wish: &Wish<'_>,
     verb: AskVerb,
+    about: AskArgs,
 ) -> Result<Answer, Problem>
 where
     S: Store + Desk,
@@ -130,7 +151,7 @@ where
 {
     write_down(house, wish, ASKED).await?;
     let (by, why, at) = (wish.call.who().into(), wish.why.clone(), wish.call.now);
-    let ask = Ask { id: AskId::new(&id.0), verb, by, why, at };
+    let ask = Ask { id: AskId::new(&id.0), verb, by, why, at, about };
     if let Err(error) = house.store.ask(&wish.pool, &ask).await {
         write_down(house, wish, "failed").await?;
         return Err(Problem::store(&error));

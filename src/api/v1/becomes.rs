@@ -12,7 +12,8 @@ pub const fn becomes(why: Why) -> &'static str {
         Why::StuckDelete => {
             "a person may write it off; until then it counts and the delete is tried again"
         }
-        Why::RequestLost => "it is asked for again after its back-off, or goes on serving",
+        Why::RequestLost => "it goes on serving, and is a candidate again after its back-off",
+        Why::ReasonEnded => "it goes on serving",
         Why::Updating => "it serves again once its update ended and it was ready long enough",
         Why::CutOff | Why::Standby => "it comes back first if the size rises, else it leaves",
         Why::NotSeen => "it is waited for; nothing is done to what cannot be seen",
@@ -22,7 +23,7 @@ pub const fn becomes(why: Why) -> &'static str {
         Why::Grace => "it recovers by itself, or counts as failed after its grace",
         Why::FailedInTurn => "it is replaced when its turn in the repair comes",
         Why::FailedBreaker => {
-            "nothing, until the repair breaker closes: after a calm while, or by release"
+            "nothing, until the repair breaker closes: fewer are failed, a new machine serves, or by release"
         }
         Why::Proving => "it becomes available, or has failed at its readiness deadline",
         Why::Settling => "it counts as available once it was ready long enough",
@@ -33,6 +34,7 @@ pub const fn becomes(why: Why) -> &'static str {
         Why::Restored => "it is taken back into service by the actions of this plan",
         Why::NamedWaits => "it leaves as soon as enough others are available",
         Why::DrainBlocked => "it is asked to leave again after the back-off; it stays until then",
+        Why::Exception => "nothing, until a person asks for retry, or the drain is reported clear",
         Why::WaitsFloor => "it is replaced as soon as one more machine is available",
         Why::WaitsSurge => "it is replaced as soon as a surge machine is available",
         Why::WaitsRamp => "it is replaced when those before it have proved themselves",
@@ -45,7 +47,7 @@ pub const fn becomes(why: Why) -> &'static str {
         Why::WaitsLast => "it is replaced as soon as another machine is available",
         Why::WaitsRollout => "it is replaced when a rollout is open",
         Why::WaitsPicture => "it is decided with the next complete and fresh listing",
-        Why::WaitsAlone => "it is decided when that request has ended",
+        Why::WaitsRefused => "it is decided when the back-off of the refused delete ends",
         Why::WaitsConfirmation => "it is replaced when somebody said that surplus may leave",
         Why::SurplusWaits => {
             "it leaves when the fall of the size is confirmed, or the brake allows"

@@ -31,6 +31,7 @@ const ORDER: &[HoldReason] = &[
     HoldReason::Quota,
     HoldReason::SetLimit,
     HoldReason::Refused,
+    HoldReason::RemovalRefused,
     HoldReason::UnsafeRaise,
     HoldReason::SizeDoubted,
     // Something is on its way.
@@ -38,7 +39,6 @@ const ORDER: &[HoldReason] = &[
     HoldReason::RaisedNotSeen,
     HoldReason::SurgeBooting,
     HoldReason::Updating,
-    HoldReason::DeleteAlone,
     HoldReason::CapacityLags,
     HoldReason::Leaving,
     // The arithmetic allows no more.
@@ -50,6 +50,7 @@ const ORDER: &[HoldReason] = &[
     // Surplus stays.
     HoldReason::ScaleDownUnconfirmed,
     HoldReason::Brake,
+    HoldReason::Surplus,
     HoldReason::TwoWriters,
     HoldReason::Drift,
     // Single machines.

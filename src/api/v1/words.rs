@@ -2,10 +2,10 @@
 
 use super::wire::Named;
 use crate::model::action::{Because, ModelWrite, Verb};
-use crate::model::inventory::{Native, Orchestration};
+use crate::model::inventory::{Eviction, Native, Orchestration};
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
-use crate::model::plan::Verdict;
+use crate::model::plan::{Verdict, WaitKind, WitnessKind};
 use crate::model::rollout::{Cause, Ending};
 
 macro_rules! words {
@@ -52,6 +52,7 @@ words! {
         "none" => Protection::None,
         "scaleIn" => Protection::ScaleIn,
         "all" => Protection::All,
+        "unknown" => Protection::Unknown,
     }
     Orchestration {
         "Uniform" => Orchestration::Uniform,
@@ -63,6 +64,22 @@ words! {
         "automaticRepairs" => Native::AutomaticRepairs,
         "autoscale" => Native::Autoscale,
         "overprovision" => Native::Overprovision,
+    }
+    Eviction {
+        "deallocate" => Eviction::Deallocate,
+        "delete" => Eviction::Delete,
+    }
+    WaitKind {
+        "checkpoint" => WaitKind::Checkpoint,
+        "scaleDown" => WaitKind::ScaleDown,
+        "firstSurplus" => WaitKind::FirstSurplus,
+        "otherWriter" => WaitKind::OtherWriter,
+        "adoption" => WaitKind::Adoption,
+        "model" => WaitKind::Model,
+    }
+    WitnessKind {
+        "apiServer" => WitnessKind::ApiServer,
+        "pool" => WitnessKind::Pool,
     }
     Verdict {
         "pass" => Verdict::Pass,
@@ -105,6 +122,7 @@ words! {
         "refresh" => Cause::Refresh,
         "maxAge" => Cause::MaxAge,
         "rollback" => Cause::Rollback,
+        "exception" => Cause::Exception,
     }
     Ending {
         "succeeded" => Ending::Succeeded,

@@ -1,8 +1,8 @@
 //! What people ask of a pool or a machine. Each is recorded by the server, and answered by the pool's next turn.
 
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
-use serde_json::json;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
+use serde_json::{Value, json};
 
 use super::{ENVIRONMENT, Server, failure, text};
 use crate::api::client::Request;
@@ -10,6 +10,7 @@ use crate::cli::args::with_exit_codes;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::shell::Shell;
 use crate::cli::text::plain;
+use crate::model::plan::WaitKind;
 
 const MORE: &str = "\
 The wish is recorded by the Poolkeeper that serves, with who asked and why, and its next turn answers it: what comes of \
@@ -28,9 +29,13 @@ struct Wish {
 
 impl Wish {
     fn send(&self, shell: &mut Shell, path: &[&str], now: bool) -> Result<Exit, Failure> {
-        let is_json = shell.one_document("a wish")?;
         let body =
             if now { json!({ "why": self.why, "now": true }) } else { json!({ "why": self.why }) };
+        self.post(shell, path, &body)
+    }
+
+    fn post(&self, shell: &mut Shell, path: &[&str], body: &Value) -> Result<Exit, Failure> {
+        let is_json = shell.one_document("a wish")?;
         let request = Request::post(path, body.to_string()).map_err(|error| failure(&error))?;
         let (written, receipt) = self.server.ask_json(&request)?;
         if is_json {
@@ -84,7 +89,6 @@ of_pools! {
     Resume "resume" "Goes on with a paused rollout" "resume web --why 'mended'";
     Abort "abort" "Ends the rollout and puts the pool back at its size" "abort web --why 'wrong image'";
     Retry "retry" "Tries again what failed" "retry web --why 'quota raised'";
-    Approve "approve" "Approves the checkpoint ahead, or what waits for a person" "approve web --why 'looks good'";
     Promote "promote" "Skips the present wait of a rollout" "promote web --why 'no need to wait'";
     Rollback "rollback" "Goes back to the last revision that completed" "rollback web --why 'latency'";
     Refresh "refresh" "Replaces every machine of a pool, whatever its revision" "refresh web --why 'new keys'";
@@ -119,6 +123,53 @@ of_machines! {
     Hold "hold" "Never acts on a machine until it is released" "hold web 17 --why debugging";
     Keep "keep" "Takes back the wish to replace a machine" "keep web 17 --why 'it was 18'";
     WriteOff "writeOff" "A machine stuck in deletion counts no more" "write-off web 17 --why 'support says so'";
+}
+
+const APPROVE: &str = "Approves the checkpoint ahead, or what waits for a person";
+const APPROVE_MORE: &str = "\
+Without --what it is about the only thing that waits; where several wait, the answer names them. It covers what waited when \
+it was given, and nothing that began since.";
+
+#[derive(Debug, Args)]
+#[command(
+    about = APPROVE,
+    long_about = format!("{}\n\n{APPROVE_MORE}", long(APPROVE)),
+    after_long_help = after("approve web --what checkpoint --number 3 --why 'looks good'")
+)]
+pub struct Approve {
+    /// Name of the pool
+    pool: String,
+
+    /// What is approved
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(WaitKind::ALL.map(WaitKind::name)))]
+    what: Option<String>,
+
+    /// The number that waits: machines, a size or a capacity
+    #[arg(long, value_name = "N")]
+    number: Option<u32>,
+
+    /// The revision that waits
+    #[arg(long, value_name = "REVISION")]
+    revision: Option<String>,
+
+    #[command(flatten)]
+    wish: Wish,
+}
+
+impl Approve {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+        let mut body = json!({ "why": self.wish.why });
+        if let Some(what) = &self.what {
+            body["what"] = json!(what);
+        }
+        if let Some(number) = self.number {
+            body["number"] = json!(number);
+        }
+        if let Some(revision) = &self.revision {
+            body["revision"] = json!(revision);
+        }
+        self.wish.post(shell, &["pools", &self.pool, "approve"], &body)
+    }
 }
 
 const DELETE: &str = "Replaces one machine; its pool keeps its size";

@@ -131,6 +131,9 @@ fn record(machine: &Machine, target: &str, now: Time) -> Vec<(&'static str, Stri
     match machine.protection {
         Protection::None => {}
         Protection::ScaleIn => rows.push(("Protection", "from removal".to_owned())),
+        Protection::Unknown => {
+            rows.push(("Protection", "cannot be read; taken as full".to_owned()));
+        }
         Protection::All => rows.push(("Protection", "from removal and updates".to_owned())),
     }
     if let Some(hold) = machine.hold() {

@@ -9,6 +9,7 @@ use crate::cli::shell::Shell;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Progress, Style, Term};
 use crate::cli::text::{count, plain, wrap};
+use crate::judge;
 use crate::sim::{self, Summary};
 
 /// Failing storms that a page names; there is something to mend long before these are read.
@@ -34,6 +35,7 @@ pub fn document(summary: &Summary) -> Value {
         "storms": summary.storms,
         "ends": summary.ends,
         "turns": summary.turns,
+        "laws": judge::LAWS,
         "machines": summary.machines,
         "calls": summary.calls,
         "crashes": summary.crashes,
@@ -48,8 +50,12 @@ pub fn page(summary: &Summary, term: Term) -> String {
     let title = format!("{storms}, seeds {} to {last}", summary.first_seed);
     push_line(&mut text, &term.paint(Style::Bold, &title));
     let played = format!(
-        "turns {}   machines {}   calls {}   crashes {}",
-        summary.turns, summary.machines, summary.calls, summary.crashes
+        "turns {}   laws {}   machines {}   calls {}   crashes {}",
+        summary.turns,
+        judge::LAWS,
+        summary.machines,
+        summary.calls,
+        summary.crashes
     );
     push_line(&mut text, &format!("  {}", term.paint(Style::Dim, &played)));
     text.push('\n');

@@ -55,7 +55,7 @@ impl<'a> Standing<'a> {
         for machine in machines {
             *conditions.entry(condition_name(machine.condition)).or_default() += 1;
         }
-        let ill = [Condition::Unready, Condition::Stopped, Condition::Unknown];
+        let ill = [Condition::Failed, Condition::Unready, Condition::Stopped, Condition::Unknown];
         let failed = of_class(Class::Failed);
         let mut unready = with(&|machine| ill.contains(&machine.condition));
         unready.retain(|id| !failed.contains(id));

@@ -85,7 +85,8 @@ fn clocks(answered: Option<Answered>) -> Check {
         Check::finding("clock", format!("{say}: tokens and assertions are invalid by that"))
             .next(next)
     } else if apart > CLOCK_DRIFTS {
-        Check::new("clock", Outcome::Note, say).next(next)
+        Check::finding("clock", format!("{say}: what the cloud tells of times is off by that"))
+            .next(next)
     } else {
         Check::fine("clock", "this machine's clock agrees with that of the cloud")
     }
@@ -165,8 +166,8 @@ mod tests {
         };
         let outcomes: Vec<Outcome> =
             [0, 29, -29, 31, -299, 301, -301].into_iter().map(|s| of(s).outcome).collect();
-        use Outcome::{Finding, Fine, Note};
-        assert_eq!(outcomes, [Fine, Fine, Fine, Note, Note, Finding, Finding]);
+        use Outcome::{Finding, Fine};
+        assert_eq!(outcomes, [Fine, Fine, Fine, Finding, Finding, Finding, Finding]);
         assert!(of(-400).say.contains("400 s ahead of") && of(400).say.contains("400 s behind"));
         assert_eq!(clocks(None).outcome, Outcome::Unknown);
     }

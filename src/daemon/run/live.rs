@@ -1,7 +1,8 @@
 //! What a turn is given in production.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::scene::Noting;
 use crate::act::{Answer, ChangeCluster, Drain, Draining, Order};
@@ -12,7 +13,11 @@ use crate::ambient::{Clock, FastClock, Mark, Sleep, SteadyClock, SystemClock};
 use crate::daemon::access::{Access, BadAccess, Proxied};
 use crate::daemon::trouble::{self, Trouble};
 use crate::memory::Store;
+use crate::model::ids::PoolName;
+use crate::model::machine::Machine;
+use crate::model::plan::{Facts, Witness, WitnessKind};
 use crate::model::time::Time;
+use crate::observe::{ReadFacts, lost_together};
 use crate::pace::{Paced, Pacer};
 use crate::reconcile::{Decisions, World};
 
@@ -93,6 +98,8 @@ pub struct Live<S, C> {
     store: Arc<S>,
     decide: Noting,
     clock: C,
+    /// When each pool last lost more than half of its machines at once.
+    losses: Mutex<BTreeMap<PoolName, Time>>,
 }
 
 impl<S, C: Ticks> Live<S, C> {
@@ -122,7 +129,8 @@ impl<S, C: Ticks> Live<S, C> {
         let learn = Arc::clone(&pacer);
         let azure = Azure::new(cloud, http, tokens, learn, Arc::new(clock.clone()));
         let cloud = Paced::new(azure, pacer);
-        Ok(Self { cloud, cluster: NoCluster, store, decide: Noting::new(decide), clock })
+        let (cluster, decide) = (NoCluster, Noting::new(decide));
+        Ok(Self { cloud, cluster, store, decide, clock, losses: Mutex::default() })
     }
 
     pub fn azure(&self) -> &Azure {
@@ -144,7 +152,7 @@ pub enum NotOpened {
 
 impl<S: Store + Send + Sync, C: Ticks> World for Live<S, C> {
     type Read = Paced<Azure, C>;
-    type Facts = Azure;
+    type Facts = Self;
     type Cloud = Paced<Azure, C>;
     type Cluster = NoCluster;
     type Store = S;
@@ -155,8 +163,8 @@ impl<S: Store + Send + Sync, C: Ticks> World for Live<S, C> {
         &self.cloud
     }
 
-    fn facts(&self) -> &Azure {
-        self.cloud.port()
+    fn facts(&self) -> &Self {
+        self
     }
 
     fn cloud(&self) -> &Paced<Azure, C> {
@@ -180,7 +188,29 @@ impl<S: Store + Send + Sync, C: Ticks> World for Live<S, C> {
     }
 }
 
+/// What Azure tells of a pool, and what befell the others.
+impl<S: Store + Send + Sync, C: Ticks> ReadFacts for Live<S, C> {
+    async fn facts(&self, pool: &PoolName) -> Facts {
+        let mut facts = self.cloud.port().facts(pool).await;
+        let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = losses.iter().filter(|(other, _)| *other != pool);
+        facts.witnesses =
+            others.map(|(_, at)| Witness { what: WitnessKind::Pool, at: *at }).collect();
+        facts.witnesses.sort_unstable();
+        facts
+    }
+}
+
 impl<S, C: Ticks> Live<S, C> {
+    /// The machines of this pool, as its last turn left them.
+    pub fn note_losses(&self, pool: &PoolName, machines: &[Machine]) {
+        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        match lost_together(machines) {
+            Some(at) => losses.insert(pool.clone(), at),
+            None => losses.remove(pool),
+        };
+    }
+
     pub fn now(&self) -> Time {
         self.clock.now()
     }

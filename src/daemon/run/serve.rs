@@ -75,7 +75,9 @@ impl<S, C: Clone> Clone for Doors<S, C> {
 impl<S, C: Ticks> Doors<S, C> {
     /// The page that Prometheus reads.
     pub fn metrics(&self) -> String {
-        metrics::page(&self.board, &self.counters, &self.live.pacer().counts(), self.clock.now())
+        let ahead = self.live.azure().clock_ahead();
+        let calls = self.live.pacer().counts();
+        metrics::page(&self.board, &self.counters, &calls, ahead, self.clock.now())
     }
 
     pub fn counters(&self) -> &Counters {

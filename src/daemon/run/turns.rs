@@ -290,6 +290,9 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 let before = self.board.pool(name);
                 let turn = self.kept.get(name).and_then(|kept| kept.turn.as_ref());
                 let journal = turn.and_then(PoolTurn::remembered).map(|image| &image.journal);
+                if let Some(image) = turn.and_then(PoolTurn::remembered) {
+                    self.live.note_losses(name, &image.machines);
+                }
                 let was = before.as_ref().and_then(|seen| seen.report.as_deref());
                 tell::turn(was, &report, journal);
                 if before.is_some_and(|seen| seen.failing.is_some()) {
@@ -307,6 +310,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 self.wake.done(name, now);
                 self.kept.remove(name);
                 self.live.azure().forget(name);
+                self.live.note_losses(name, &[]);
                 self.live.decide().forget(name);
                 self.board.remove(name);
             }

@@ -61,7 +61,7 @@ impl Fence {
 /// Law 4. No machine is deleted twice, and no raise bears more machines than it asked for.
 #[derive(Debug, Default)]
 pub struct Once {
-    deletes: BTreeMap<Key, EntryId>,
+    deletes: BTreeMap<Key, Vec<EntryId>>,
     raises: BTreeMap<EntryId, Raised>,
 }
 
@@ -88,12 +88,14 @@ impl Once {
             Some(Action::Delete { .. }) if sent.verb == Verb::Delete => {
                 let mut again = Vec::new();
                 for key in &sent.hit {
-                    let last = self.deletes.insert(key.clone(), sent.entry.clone());
-                    let earlier =
-                        last.and_then(|id| truth.journal.iter().rev().find(|entry| entry.id == id));
-                    if earlier.is_some_and(|earlier| !may_repeat(truth, earlier, key, sent)) {
+                    let ids = self.deletes.entry(key.clone()).or_default();
+                    let of = |id: &EntryId| truth.journal.iter().rev().find(|e| e.id == *id);
+                    // Of all that were ever sent, not of the last alone.
+                    let mut earlier = ids.iter().filter_map(of);
+                    if earlier.any(|earlier| !may_repeat(truth, earlier, key, sent)) {
                         again.push(key.clone());
                     }
+                    ids.push(sent.entry.clone());
                 }
                 notes.about(4, "a delete was sent again", again);
             }

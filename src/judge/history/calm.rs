@@ -14,7 +14,7 @@ use crate::model::ids::{EntryId, Key, Revision};
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
-use crate::model::rollout::{Cause, Rollout};
+use crate::model::rollout::{Cause, KeyBackOff, Rollout};
 use crate::model::time::{Span, Time};
 
 /// A hold is looked at again within this time, or names what a person can do.
@@ -24,11 +24,15 @@ const RECHECKED_WITHIN: Span = Span::minutes(15);
 /// So many turns of an unchanged pool that holds its goal prove that it stays quiet.
 const QUIET_AFTER: u32 = 100;
 
+/// A pool that asked for a person waits for one, though it tried something again since.
+// An hour: back-offs of refused writes are at most half of it.
+const TRIED_AGAIN: Span = Span::hours(1);
+
 /// The longest a blocked drain waits before its next try: longer than all other waits that end by themselves.
 const LONGEST_BACK_OFF: Span = Span::hours(6);
 
 /// The pool as counts, and what is born in it: two turns that look like this are the same place.
-type Place = (Tally, [i64; 11], Option<Time>, Option<Time>, Revision);
+type Place = (Tally, [i64; 12], Option<Time>, Option<Time>, Revision);
 
 /// Law 7.
 #[derive(Debug, Default)]
@@ -47,6 +51,8 @@ pub struct Progress {
     /// How often each machine was asked to go.
     deletes: BTreeMap<Key, u32>,
     told: bool,
+    /// When a hold last asked for a person.
+    asked: Option<Time>,
 }
 
 impl Progress {
@@ -81,7 +87,11 @@ impl Progress {
             }
         }
         let holds = &truth.case.planned.report.holds;
-        let waits = holds.iter().any(|hold| asks_people(hold, scene));
+        if holds.iter().any(|hold| asks_people(hold, scene)) {
+            self.asked = Some(now);
+        }
+        // While a person is waited for, what may come right by itself is tried now and then.
+        let waits = self.asked.is_some_and(|at| now.since(at) < TRIED_AGAIN);
         if waits || is_whole(scene) || is_open(scene, now) {
             self.ailing = None;
         }
@@ -123,7 +133,7 @@ fn ill(scene: &Scene) -> i64 {
 }
 
 /// As many as there ought to be serve, and nobody else is there but more of them, outdated or not.
-fn is_whole(scene: &Scene) -> bool {
+pub(super) fn is_whole(scene: &Scene) -> bool {
     ill(scene) + scene.pending == 0
 }
 
@@ -132,7 +142,7 @@ fn is_open(scene: &Scene, at: Time) -> bool {
 }
 
 /// Somebody can do something about it, if not by a verb of ours.
-fn asks_people(hold: &Hold, scene: &Scene) -> bool {
+pub(super) fn asks_people(hold: &Hold, scene: &Scene) -> bool {
     use HoldReason::{Natives, Quota, SetLimit, UnsafeRaise};
     match hold.reason {
         Natives | SetLimit | UnsafeRaise => true,
@@ -192,8 +202,9 @@ fn place(scene: &Scene, times: &BTreeMap<Key, u32>) -> Place {
     let state = &case.planned.state;
     let rollout = scene.rollout();
     let going = rollout.map_or(0, |rollout| {
-        let Rollout { passed, failed_in_a_row, .. } = rollout;
-        i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
+        let Rollout { passed, failed_in_a_row, resumed, .. } = rollout;
+        // Carried on after a failure, it waits twice as long the next time.
+        (i64::from(*resumed) << 48) + i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
     });
     // Draining is another place than deleting, and one that is replaced another than one too many.
     let surplus =
@@ -229,8 +240,13 @@ fn place(scene: &Scene, times: &BTreeMap<Key, u32>) -> Place {
     let left =
         |machine: &Machine, look: &Look| look.standing == Standing::Leaving && !at_it(machine);
     // And an outdated one that leaves is something else than one too many.
-    let old =
-        |look: &Look| !matches!(look.standing, Standing::Gone | Standing::Ghost) && !look.current;
+    let gone = |look: &Look| matches!(look.standing, Standing::Gone | Standing::Ghost);
+    let old = |look: &Look| !gone(look) && !look.current;
+    let refused = state.key_backoff.iter().chain(&state.restore_backoff);
+    let there = |known: &&KeyBackOff| {
+        let mut pairs = scene.pairs().filter(|(machine, _)| machine.key() == known.key);
+        pairs.any(|(_, look)| !gone(look))
+    };
     let counts = [
         scene.desired,
         many(goes().count()),
@@ -243,13 +259,18 @@ fn place(scene: &Scene, times: &BTreeMap<Key, u32>) -> Place {
         open.map(step).sum(),
         case.planned.actions.iter().map(step).sum(),
         // What was set aside is not tried again for long: with one more of them it is another place.
-        many(state.good.len() + 1_000 * state.blocked.len()),
+        many(state.good_revisions.len() + 1_000 * state.blocked.len()),
+        // And what was refused in passing waits longer each time; what has gone since waits no more.
+        refused.filter(|known| there(known)).map(|known| i64::from(known.times)).sum(),
     ];
-    // Ages pass again and again, people and schedules ask again; what a revision opened is opened once.
-    let again = |cause: Cause| matches!(cause, Cause::MaxAge | Cause::Refresh);
-    let ended = state.last.as_ref().filter(|last| again(last.cause)).map(|last| last.at);
-    let opened = rollout.filter(|rollout| again(rollout.cause)).map(|rollout| rollout.opened);
+    let ended = state.last.as_ref().filter(|last| comes_again(last.cause)).map(|last| last.at);
+    let opened = rollout.filter(|rollout| comes_again(rollout.cause)).map(|rollout| rollout.opened);
     (scene.tally, counts, opened, ended, case.set.revision.clone())
+}
+
+/// Ages pass again and again, people and schedules ask again; what a revision opened is opened once.
+const fn comes_again(cause: Cause) -> bool {
+    matches!(cause, Cause::MaxAge | Cause::Refresh)
 }
 
 /// The sum of all deadlines, as if everything were done one after the other and each time at the last moment.

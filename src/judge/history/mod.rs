@@ -2,11 +2,17 @@
 
 mod calls;
 mod calm;
+mod loops;
 mod owed;
+mod rest;
 
 pub use calls::{Fence, Once};
 pub use calm::{Progress, Quiet};
+pub use loops::Loops;
+#[cfg(test)]
+pub(super) use loops::REFUSED_AN_HOUR;
 pub use owed::{Brake, Out};
+pub use rest::Rest;
 
 /// All of it. Opaque: [`super::after`] alone reads and feeds it.
 #[derive(Debug, Default)]
@@ -17,6 +23,9 @@ pub struct Past {
     pub(super) once: Once,
     /// Law 7.
     pub(super) progress: Progress,
+    /// Law 7 of a pool at rest.
+    pub(super) rest: Rest,
+    pub(super) loops: Loops,
     /// Law 8.
     pub(super) quiet: Quiet,
     /// Law 10.

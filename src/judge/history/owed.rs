@@ -14,7 +14,8 @@ use crate::model::budget::HoldReason;
 use crate::model::ids::{Key, Revision};
 use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::{Lifecycle, Machine};
-use crate::model::rollout::{Cause, Ending, Stage};
+use crate::model::policy::{OnFailure, Unconfirmed};
+use crate::model::rollout::{Cause, Ending, GoodRevision, Stage};
 use crate::model::time::Time;
 
 /// Turns within which a thing is put back after what it was taken for has ended.
@@ -134,7 +135,8 @@ fn left_model(truth: &Truth, scene: &Scene) -> bool {
         return false;
     };
     let left = case.set.revision == last.to && state.wanted.as_ref() != Some(&last.to);
-    let can = !case.policy.model.is_empty() && state.model.good_fields.is_some();
+    let back = |wanted| state.good_revision(wanted).is_some_and(|good| good.fields.is_some());
+    let can = !case.policy.model.is_empty() && state.wanted.as_ref().is_some_and(back);
     left && can && scene.rollout().is_none() && !model_answered(truth, scene, last.at)
 }
 
@@ -163,17 +165,32 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
     let bad: &Revision = rollout.from.as_ref().filter(|_| back).unwrap_or(&rollout.to);
     let fails = back || stopped;
     let failing = fails && case.set.revision == *bad;
-    let ours = !case.policy.model.is_empty() && state.model.good_fields.is_some();
+    let good = |known: &&GoodRevision| known.revision != *bad;
+    let fields = |known: &GoodRevision| known.fields.is_some();
+    let ours =
+        !case.policy.model.is_empty() && state.good_revisions.iter().filter(good).any(fields);
     let accepted = state.model_accepted.as_ref() == Some(bad);
     let needed = scene.tally.ready < scene.floor();
     let turned = back || rollout.from.as_ref() != Some(bad);
-    let better = state.good.iter().any(|good| good != bad) && turned;
+    let better = state.good_revisions.iter().any(|known| good(&known)) && turned;
     if failing && better && ours && !accepted && !needed && scene.raised() > 0 {
         notes.add(10, "raises on a model that failed and was not put back", Vec::new());
     }
+    // Whoever carries on after a failure has answered nothing: what lacks does not come up on what failed, whatever the
+    // floor, unless the way back was refused.
+    let carried_on = !back
+        && case.policy.rollout.on_failure == OnFailure::Continue
+        && matches!(rollout.stage, Stage::Going | Stage::Baking { .. })
+        && rollout.failed.len() > rollout.answered_failures as usize
+        && case.set.revision == rollout.to;
+    let lacking = scene.desired - scene.tally.exist - scene.pending;
+    let refused = state.model.back_off.is_some();
+    if carried_on && better && ours && !accepted && !refused && lacking > 0 && scene.raised() > 0 {
+        notes.add(10, "makes up for losses on a model that failed", Vec::new());
+    }
     let forwards = case.planned.actions.iter().any(|action| {
         use crate::model::action::Action;
-        matches!(action, Action::UpdateModel { why: ModelWrite::Wanted, .. })
+        matches!(action, Action::UpdateModel { why: ModelWrite::Wanted, fields, .. } if fields.names_machine())
     });
     if failing && forwards && state.model.put_back_over.as_ref() == Some(bad) {
         notes.add(10, "writes the model forwards while it is being put back", Vec::new());
@@ -184,7 +201,6 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
 #[derive(Debug, Default)]
 pub struct Brake {
     sizes: VecDeque<(Time, i64)>,
-    confirmed: Option<Time>,
 }
 
 impl Brake {
@@ -198,19 +214,19 @@ impl Brake {
             self.sizes.push_back((scene.at, scene.desired));
         }
         let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(scene.desired);
-        if brake::confirmed(scene) {
-            self.confirmed = Some(scene.at);
-        }
         let surplus = |because| because == Some(Because::Surplus);
-        let takes = scene.looks.iter().any(|look| surplus(look.removed()));
-        if !takes || self.confirmed.is_some_and(|at| at > since) {
+        // Whoever is on its way out was taken before.
+        let new = |look: &Look| surplus(look.removed()) && look.standing != Standing::Leaving;
+        let takes = scene.looks.iter().any(new);
+        let allowed = truth.case.policy.unconfirmed == Unconfirmed::Allow;
+        if !takes || allowed {
             return;
         }
         let taken = brake::taken(truth.journal);
         let recent: Vec<Key> =
             taken.into_iter().filter(|(_, at)| *at > since).map(|(key, _)| key).collect();
         let count = i64::try_from(recent.len()).unwrap_or(i64::MAX);
-        if count > brake::limit(start) {
+        if count > brake::limit(start) + brake::agreed_to(scene) {
             let say = format!("took {count} as surplus within an hour, of a size of {start}");
             notes.add(12, say, recent);
         }

@@ -1,12 +1,13 @@
 //! Law 11: the moves of a rollout, each with cause.
 
 use super::*;
-use crate::model::plan::{Gate, Verdict};
-use crate::model::policy::{Checkpoint, Method};
-use crate::model::rollout::{Ended, Ending};
+use crate::model::plan::{AskVerb, Gate, Verdict, WaitKind};
+use crate::model::policy::{Adopt, Checkpoint, Method};
+use crate::model::rollout::{Ended, Ending, PauseRequest, Wait};
 
 fn ended(how: Ending, at: Time) -> Ended {
     Ended {
+        opened: None,
         cause: Cause::Revision,
         to: Revision::new(NEW),
         at,
@@ -43,7 +44,8 @@ fn it_is_watched_to_the_end() {
     breaks(&[11], "not at all", &finishes(None));
     let none = finishes(None).set(|pool| pool.draft.rollout.bake = Span::ZERO);
     lawful("nothing is to be watched", &none);
-    lawful("a person promoted it", &asked(finishes(Some(Span::minutes(1)))));
+    lawful("a person promoted it", &asked(finishes(Some(Span::minutes(1))), AskVerb::Promote));
+    breaks(&[11], "a person refreshed", &asked(finishes(None), AskVerb::Refresh));
     let other = baked().set(|pool| {
         pool.before.as_mut().unwrap().rollout.as_mut().unwrap().to = Revision::new("r3");
     });
@@ -97,7 +99,7 @@ fn it_is_done() {
     lawful("older, and only names count", &unnamed);
     let coming = baked().raise(1).earlier(Span::minutes(1), &accepted(Span::minutes(1)));
     breaks(&[11], "one comes", &coming);
-    lawful("a person promoted it", &asked(baked().serving("x", OLD)));
+    breaks(&[11], "promoted, and not done", &asked(baked().serving("x", OLD), AskVerb::Promote));
 }
 
 #[test]
@@ -113,7 +115,8 @@ fn stopped_is_not_closed() {
     breaks(&[11], "failing", &closes(failing, None));
     breaks(&[11], "paused, and called done", &closes(paused, Some(Ending::Succeeded)));
     breaks(&[11], "aborted by nobody", &closes(|_| (), Some(Ending::Aborted)));
-    lawful("aborted", &asked(closes(paused, Some(Ending::Aborted))));
+    lawful("aborted", &asked(closes(paused, Some(Ending::Aborted)), AskVerb::Abort));
+    breaks(&[11], "approved", &asked(closes(paused, None), AskVerb::Approve));
     let back = |how: fn(&mut PoolState)| {
         let pool = Pool::of(3, 1, 0).serving("abc", OLD);
         let pool = pool.set(|pool| pool.set.revision = Revision::new(OLD));
@@ -150,7 +153,8 @@ fn what_was_completed_is_not_rolled_out_again_within_the_hour() {
         pool.state.rollout.as_mut().unwrap().cause = Cause::Refresh;
     });
     lawful("it is for age", &refresh);
-    lawful("a person asked", &asked(opens(&lately())));
+    lawful("a person asked", &asked(opens(&lately()), AskVerb::Retry));
+    breaks(&[11], "a person asked for something else", &asked(opens(&lately()), AskVerb::Approve));
     let released = |state: &mut PoolState| state.hot_loop_released = Some(Revision::new(NEW));
     lawful("a person asked before", &opens(&lately()).recall(released));
     let said = opens(&lately()).set(|pool| released(&mut pool.state));
@@ -165,7 +169,8 @@ fn what_was_aborted_stays_as_it_is() {
     };
     let mixed = || opens(&ended(Ending::Aborted, ago(Span::hours(5)))).recall(aborted);
     breaks(&[11], "and is moved", &mixed());
-    lawful("a person asked", &asked(mixed()));
+    lawful("a person asked", &asked(mixed(), AskVerb::Retry));
+    breaks(&[11], "a person paused", &asked(mixed(), AskVerb::Pause));
     let wrote = mixed().recall(|state| state.model.seen = Some(Revision::new("r3")));
     lawful("somebody wrote the model since", &wrote);
     let other = mixed().recall(|state| state.wanted = Some(Revision::new("r3")));
@@ -193,5 +198,101 @@ fn waits_begin_when_they_begin() {
     lawful("they go on", &goes_on);
     let yes = || pool().set(|pool| pool.state.rollout.as_mut().unwrap().approved = true);
     breaks(&[11], "approved by nobody", &yes());
-    lawful("approved", &asked(yes()));
+    let gated = || {
+        yes().set(|pool| {
+            let (at, soak) = (Quantity::of(2), Span::ZERO);
+            let checkpoint = Checkpoint { at, soak, approval: true, gates: Vec::new() };
+            pool.draft.rollout.checkpoints = vec![checkpoint];
+        })
+    };
+    lawful("approved", &approved(gated(), WaitKind::Checkpoint, Some(2)));
+    breaks(&[11], "another was approved", &approved(gated(), WaitKind::Checkpoint, Some(3)));
+    breaks(&[11], "promoted", &asked(gated(), AskVerb::Promote));
+}
+
+#[test]
+fn a_pause_is_lifted_by_a_person_alone() {
+    let pool = || Pool::of(3, 1, 0).serving("abc", NEW);
+    let pause = || PauseRequest { by: "ops".into(), why: "test".into(), at: ago(Span::hours(1)) };
+    let lifted = |retried: bool| {
+        pool().set(|pool| {
+            let before = pool.before.as_mut().unwrap();
+            before.pause = Some(pause());
+            if retried {
+                failing(before);
+            } else {
+                before.rollout = None;
+            }
+        })
+    };
+    breaks(&[11], "the next rollout opens and goes", &lifted(false));
+    breaks(&[11], "it failed and is retried", &asked(lifted(true), AskVerb::Retry));
+    let held = lifted(true).set(|pool| paused(&mut pool.state));
+    lawful("retried and paused", &asked(held, AskVerb::Retry));
+    lawful("resumed", &asked(lifted(false), AskVerb::Resume));
+    let dropped =
+        pool().no_rollout().set(|pool| pool.before.as_mut().unwrap().pause = Some(pause()));
+    breaks(&[11], "dropped at rest", &dropped);
+    let rolls = lifted(true).set(|pool| {
+        let rollout = pool.state.rollout.as_mut().unwrap();
+        (rollout.opened, rollout.cause) = (NOW, Cause::Rollback);
+    });
+    lawful("rolled back", &asked(rolls, AskVerb::Rollback));
+}
+
+#[test]
+fn what_an_open_rollout_made_is_not_made_old() {
+    let pool = |limit: Option<Time>| {
+        Pool::of(3, 1, 0).serving("abc", NEW).set(|pool| pool.state.refresh_before = limit)
+    };
+    lawful("as it was", &pool(None));
+    breaks(&[11], "a refresh in its middle", &asked(pool(Some(NOW)), AskVerb::Refresh));
+    let opens = |limit: Time| {
+        pool(Some(limit)).no_rollout().set(|pool| {
+            pool.state.rollout = Some(Rollout { opened: NOW, cause: Cause::Refresh, ..rollout() });
+        })
+    };
+    lawful("it begins", &opens(NOW));
+    breaks(&[11], "it renews what it makes", &opens(NOW.plus(Span::minutes(1))));
+}
+
+#[test]
+fn a_pool_found_on_several_revisions_waits() {
+    let found = |names: &str| {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD).serving(names, NEW);
+        pool.set(|pool| (pool.before, pool.state.surplus_confirmed) = (None, false))
+    };
+    lawful("on one", &found(""));
+    breaks(&[11], "on two", &found("x"));
+    let allowed = found("x").set(|pool| pool.draft.adopt = Adopt::Roll);
+    lawful("the policy lets it", &allowed);
+    let later = || {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD).serving("x", NEW);
+        let pool = pool.recall(|state| {
+            state.adoption_held = true;
+            state.model.seen = Some(Revision::new(NEW));
+        });
+        pool.set(|pool| pool.before.as_mut().unwrap().rollout = None)
+    };
+    breaks(&[11], "a turn later", &later());
+    lawful("approved", &approved(later(), WaitKind::Adoption, None));
+    breaks(&[11], "something else was approved", &approved(later(), WaitKind::Model, None));
+    lawful("all anew", &asked(later(), AskVerb::Refresh));
+    let moved = later().recall(|state| state.model.seen = Some(Revision::new("r3")));
+    lawful("people changed the model", &moved);
+}
+
+#[test]
+fn what_waits_for_an_approval_is_shown_first() {
+    let waits = |since: Time| {
+        let wait = Wait { what: WaitKind::ScaleDown, number: Some(3), revision: None, since };
+        Pool::of(3, 1, 0).serving("abc", NEW).set(|pool| pool.state.waiting = vec![wait])
+    };
+    lawful("it begins now", &waits(NOW));
+    breaks(&[11], "it began unseen", &waits(ago(Span::minutes(1))));
+    let known = waits(ago(Span::minutes(1)));
+    let known = known.clone().set(|pool| {
+        pool.before.as_mut().unwrap().waiting.clone_from(&known.state.waiting);
+    });
+    lawful("it was shown", &known);
 }

@@ -4,7 +4,7 @@ use super::windows::allowed;
 use super::*;
 use crate::model::inventory::Native;
 use crate::model::machine::Evidence;
-use crate::model::plan::{Gate, Verdict};
+use crate::model::plan::{AskVerb, Gate, Verdict, WaitKind};
 use crate::model::policy::{Adopt, Checkpoint, Method, Natives, Owner, Unconfirmed};
 use crate::model::rollout::Fall;
 use Because::{Failed, Named, Outdated, Surplus};
@@ -54,7 +54,8 @@ fn law_11_closed_to_raises() {
 fn law_11_opened_without_cause() {
     let opened = || four().recall(paused).set(|pool| going(&mut pool.state));
     breaks(&[11], "nobody asked", &opened());
-    lawful("somebody asked", &asked(opened()).delete("a", Outdated));
+    lawful("somebody resumed it", &asked(opened(), AskVerb::Resume).delete("a", Outdated));
+    breaks(&[11], "retried alone", &asked(opened(), AskVerb::Retry));
     breaks(&[11], "and it acts", &opened().delete("a", Outdated));
     let other = |pool: Pool| {
         pool.set(|pool| {
@@ -65,6 +66,8 @@ fn law_11_opened_without_cause() {
     breaks(&[11], "another target is paused as well", &other(opened()).delete("a", Outdated));
     let failed = || four().recall(failing).set(|pool| going(&mut pool.state));
     breaks(&[11], "it failed, and nobody asked", &failed());
+    lawful("it is retried", &asked(failed(), AskVerb::Retry));
+    breaks(&[11], "resumed alone", &asked(failed(), AskVerb::Resume));
     lawful("another target failed", &other(failed()).delete("a", Outdated));
 }
 
@@ -86,7 +89,8 @@ fn law_11_reasons_are_true() {
     lawful("ill for long", &ill(Span::minutes(10)).delete("x", Failed));
     let young = || four().with("x", NEW, Provisioning);
     breaks(&[11], "still booting", &young().delete("x", Failed));
-    let late = young().edit("x", |m| m.imaged = ago(Span::minutes(20)));
+    let since = ago(Span::minutes(20));
+    let late = young().edit("x", |m| (m.imaged, m.first_seen) = (since, since));
     lawful("never came up", &late.delete("x", Failed));
     let gone = four().edit("a", |m| m.lifecycle = Lifecycle::Drained);
     lawful("on its way out before", &gone.delete("a", Failed));
@@ -249,7 +253,19 @@ fn law_11_a_checkpoint_is_passed_with_cause() {
     breaks(&[11], "not approved", &passed(15, false, Verdict::Pass));
     breaks(&[11], "its gate fails", &passed(15, true, Verdict::Fail));
     breaks(&[11], "its gate says nothing", &passed(15, true, Verdict::Unknown));
-    lawful("a person said so", &asked(passed(1, false, Verdict::Unknown)));
+    let odd = || passed(1, false, Verdict::Unknown);
+    lawful("a person skipped it", &asked(odd(), AskVerb::Promote));
+    breaks(&[11], "a person retried", &asked(odd(), AskVerb::Retry));
+    let yes = |number| approved(passed(15, false, Verdict::Pass), WaitKind::Checkpoint, number);
+    lawful("a person approved it", &yes(Some(1)));
+    breaks(&[11], "a person approved another", &yes(Some(2)));
+    let measured = |ago_: i64| {
+        let at = ago(Span::minutes(ago_));
+        passed(20, true, Verdict::Pass).set(|pool| pool.facts.gates[0].at = at)
+    };
+    lawful("measured at the end of the soak", &measured(5));
+    breaks(&[11], "measured before the end of the soak", &measured(6));
+    lawful("measured by a clock ahead", &measured(-5));
     let back = passed(1, false, Verdict::Fail).set(|pool| {
         pool.state.rollout.as_mut().unwrap().cause = Cause::Rollback;
     });
@@ -280,11 +296,23 @@ fn law_12_brake() {
     lawful("the same one, drained before", &drained.delete("a", Surplus));
     let allow = ten().set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow);
     lawful("the policy allows it", &allow.delete("ab", Surplus));
-    let word = |at: Time| ten().recall(move |s| s.desired.confirmed = Some(at));
-    lawful("a person's word", &word(ago(minutes(30))).delete("ab", Surplus));
+    let word =
+        |at: Time| ten().recall(move |s| (s.desired.confirmed, s.desired.agreed) = (Some(at), 1));
+    lawful("a person's word on one more", &word(ago(minutes(30))).delete("ab", Surplus));
+    breaks(&[12], "and a third", &word(ago(minutes(30))).delete("abc", Surplus));
     breaks(&[12], "an old word", &word(ago(minutes(61))).delete("ab", Surplus));
-    let invented = ten().set(|pool| pool.state.desired.confirmed = Some(NOW));
-    breaks(&[12], "a word nobody gave", &invented.delete("ab", Surplus));
+    let said = |many| {
+        ten().set(|pool| {
+            (pool.state.desired.confirmed, pool.state.desired.agreed) = (Some(NOW), many);
+        })
+    };
+    breaks(&[12], "a word nobody gave", &said(1).delete("ab", Surplus));
+    let fall = |many| approved(said(many), WaitKind::ScaleDown, Some(4));
+    lawful("what stands above the size", &fall(6).delete("abcdef", Surplus));
+    breaks(&[12], "and more", &fall(7));
+    breaks(&[12], "said of a checkpoint", &approved(said(1), WaitKind::Checkpoint, Some(1)));
+    lawful("the surge of an aborted rollout", &asked(said(1), AskVerb::Abort));
+    breaks(&[12], "and more than that", &asked(said(2), AskVerb::Abort));
 }
 
 #[test]
@@ -297,7 +325,13 @@ fn law_12_first_sight() {
     let yes = unconfirmed().set(|pool| pool.state.surplus_confirmed = true);
     breaks(&[12], "confirmed by nobody", &yes.delete("a", Surplus));
     let yes = unconfirmed().set(|pool| pool.state.surplus_confirmed = true);
-    lawful("confirmed", &asked(yes).delete("ab", Surplus));
+    lawful(
+        "confirmed",
+        &approved(yes.clone(), WaitKind::FirstSurplus, Some(6)).delete("a", Surplus),
+    );
+    let other = approved(yes.clone(), WaitKind::ScaleDown, Some(4)).delete("a", Surplus);
+    breaks(&[12], "something else was confirmed", &other);
+    breaks(&[12], "it was resumed", &asked(yes, AskVerb::Resume).delete("a", Surplus));
     let agreed = |pool: Pool| pool.set(|pool| pool.state.surplus_confirmed = true);
     breaks(&[12], "agreed to beforehand", &agreed(first()));
     breaks(&[12], "agreed to by nobody", &agreed(unconfirmed()));
@@ -323,19 +357,43 @@ fn law_12_repair_stops_itself() {
     lawful("they never served", &failed("abc", false).delete("a", Failed));
     let since = |at: Span| move |m: &mut Machine| m.since = ago(at);
     let old = failed("abc", true).edit("c", since(Span::minutes(71)));
-    lawful("one failed long ago", &old.delete("a", Failed));
-    let twice = failed("abc", true).recall(|state| {
-        let key = machine("c", Unready).key();
-        state.casualties.push((key, ago(Span::minutes(60))));
-    });
-    lawful("one had failed long ago", &twice.delete("a", Failed));
+    breaks(&[12], "one failed long ago, and is failed still", &old.delete("a", Failed));
+    let gone = |minutes| {
+        failed("ab", true).recall(move |state| {
+            let key = machine("gone", Unready).key();
+            state.casualties.push((key, ago(Span::minutes(minutes))));
+        })
+    };
+    breaks(&[12], "one was taken for it within the hour", &gone(59).delete("a", Failed));
+    lawful("one was taken for it before", &gone(60).delete("a", Failed));
     let calm = ["a", "b", "c"]
         .iter()
         .fold(failed("abc", true), |pool, name| pool.edit(name, since(Span::minutes(20))));
-    lawful("no other failed since", &calm.delete("a", Failed));
+    breaks(&[12], "no other failed since", &calm.delete("a", Failed));
+    let opened = |minutes| {
+        move |state: &mut PoolState| {
+            state.breaker_opened = Some(ago(Span::minutes(minutes)));
+        }
+    };
+    let made = |minutes| {
+        let yes = |state: &mut PoolState| state.breaker_released = Some(NOW);
+        let pool = failed("abc", true).recall(opened(30)).set(|pool| yes(&mut pool.state));
+        pool.edit("d", move |m| m.first_seen = ago(Span::minutes(minutes))).delete("a", Failed)
+    };
+    lawful("a machine made since serves", &made(29));
+    breaks(&[12], "a machine made before serves", &made(30));
+    let full = |minutes| {
+        let pool = failed("abc", true).recall(opened(minutes));
+        pool.set(|pool| (pool.draft.count, pool.draft.rollout.max_surge) = (5, Quantity::of(1)))
+    };
+    lawful("one makes room after the window", &full(60).delete("a", Failed));
+    breaks(&[12], "before the window is over", &full(59).delete("a", Failed));
+    breaks(&[12], "two make room", &full(60).delete("ab", Failed));
     let yes = |pool: Pool| pool.set(|pool| pool.state.breaker_released = Some(NOW));
     breaks(&[12], "released by nobody", &yes(failed("abc", true)).delete("a", Failed));
-    lawful("released", &asked(yes(failed("abc", true))).delete("a", Failed));
+    lawful("released", &asked(yes(failed("abc", true)), AskVerb::Release).delete("a", Failed));
+    let other = asked(yes(failed("abc", true)), AskVerb::Approve).delete("a", Failed);
+    breaks(&[12], "something else was asked", &other);
     let known = failed("abc", true).recall(|s| s.breaker_released = Some(NOW));
     lawful("released before", &known.delete("a", Failed));
 }
@@ -382,7 +440,18 @@ fn law_12_the_size_falls_slowly() {
         pool.before.as_mut().unwrap().desired.falls.push(Fall { from, to, at });
     });
     breaks(&[12], "many small ones add up", &twice);
-    lawful("asked for", &asked(fall(10, 3)));
+    lawful("approved", &approved(fall(10, 3), WaitKind::ScaleDown, Some(3)));
+    breaks(&[12], "another was approved", &approved(fall(10, 3), WaitKind::ScaleDown, Some(7)));
+    let checkpoint = approved(fall(10, 3), WaitKind::Checkpoint, Some(3));
+    breaks(&[12], "a checkpoint was approved", &checkpoint);
+    breaks(&[12], "a person resumed", &asked(fall(10, 3), AskVerb::Resume));
+    let word = fall(10, 3)
+        .recall(|s| (s.desired.confirmed, s.desired.agreed) = (Some(ago(Span::minutes(5))), 9));
+    breaks(&[12], "a word on an earlier one", &word);
+    let late = approved(fall(10, 3), WaitKind::ScaleDown, Some(3)).set(|pool| {
+        pool.asks[0].at = ago(Span::minutes(2));
+    });
+    breaks(&[12], "approved before it was shown", &late);
     let theirs = fall(10, 3).set(|pool| pool.draft.owner = Owner::ScaleSet);
     lawful("others own it", &theirs);
 }
@@ -391,4 +460,17 @@ fn law_12_the_size_falls_slowly() {
 fn what_is_young_and_off_target_goes_freely() {
     let pool = Pool::of(2, 2, 0).serving("ab", NEW).with("xy", OLD, Provisioning);
     lawful("left by a new target", &pool.delete("xy", Outdated));
+}
+
+#[test]
+fn law_11_surge_that_replaces_nothing_is_surplus() {
+    let allow = |pool: Pool| pool.set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow);
+    let pool = |old: &str, new: &str| {
+        allow(Pool::of(2, 2, 0).serving(old, OLD).serving(new, NEW).recall(paused))
+    };
+    lawful("nothing replaces it", &pool("abc", "").delete("a", Surplus));
+    breaks(&[11], "one of two", &pool("ab", "n").delete("a", Surplus));
+    breaks(&[6, 11], "one that is on target", &pool("abc", "n").delete("n", Surplus));
+    let coming = pool("abc", "").raise(1).earlier(Span::minutes(1), &accepted(Span::minutes(1)));
+    breaks(&[1, 11], "one is on its way for it", &coming.delete("ab", Surplus));
 }

@@ -7,7 +7,7 @@ use crate::model::action::Verb;
 use crate::model::budget::HoldReason;
 use crate::model::ids::Key;
 use crate::model::policy::Unconfirmed;
-use crate::model::rollout::{Ended, Ending};
+use crate::model::rollout::{Ended, Ending, GoodRevision};
 use Because::{Outdated, Surplus};
 
 /// What happened beside the plan.
@@ -231,16 +231,21 @@ fn law_10_a_drain_outlives_its_rollout() {
     assert_eq!(after_turns(&drained().no_rollout(), 3, &[]), [10], "its rollout is over");
 }
 
+fn good(revision: &str) -> GoodRevision {
+    GoodRevision { revision: Revision::new(revision), fields: Some(ModelFields::default()) }
+}
+
 #[test]
 fn law_10_the_model_is_put_back() {
     let aborted = || {
         let pool = Pool::of(3, 1, 0).serving("abc", OLD).no_rollout();
         pool.set(|pool| pool.draft.model.fields.vm_size = Some("D4".into())).recall(|state| {
             state.wanted = Some(Revision::new(OLD));
-            state.model.good_fields = Some(ModelFields::default());
+            state.good_revisions = vec![good(OLD)];
             state.last = Some(Ended {
                 cause: Cause::Revision,
                 to: Revision::new(NEW),
+                opened: None,
                 at: ago(Span::minutes(5)),
                 how: Ending::Aborted,
                 done: 0,
@@ -266,8 +271,7 @@ fn law_10_nothing_comes_up_on_a_failed_model() {
     let ours = |serving: &str, how: fn(&mut PoolState)| {
         let pool = Pool::of(3, 1, 1).serving(serving, OLD).recall(|state| {
             how(state);
-            state.good = vec![Revision::new(OLD)];
-            state.model.good_fields = Some(ModelFields::default());
+            state.good_revisions = vec![good(OLD)];
         });
         pool.set(|pool| pool.draft.model.fields.vm_size = Some("D4".into())).raise(1)
     };
@@ -302,7 +306,9 @@ fn law_12_brake_over_a_history() {
     assert!(turn(&first, &mut past, Beside::default()).is_empty(), "one within the hour");
     let second = one(one(ten(), "a", Span::minutes(50)), "b", Span::ZERO).delete("c", Surplus);
     assert_eq!(turn(&second, &mut past, Beside::default()), [12], "two within the hour");
-    let word = second.recall(|state| state.desired.confirmed = Some(ago(Span::minutes(5))));
+    let word = second.recall(|state| {
+        (state.desired.confirmed, state.desired.agreed) = (Some(ago(Span::minutes(5))), 2);
+    });
     assert!(turn(&word, &mut past, Beside::default()).is_empty(), "a person said so");
 }
 

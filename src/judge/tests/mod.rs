@@ -4,8 +4,10 @@ mod after;
 mod course;
 mod gate;
 mod history;
+mod loops;
 mod random;
 mod removal;
+mod rest;
 mod seen;
 mod size;
 mod windows;
@@ -21,10 +23,13 @@ use crate::model::journal::{Entry, Event, Outcome, Phase, Refusal, Refused};
 use crate::model::machine::{
     Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
-use crate::model::plan::{Estimate, Facts, Numbers, Planned, Report, RolloutPhase, RolloutReport};
+use crate::model::plan::{
+    Ask, AskAnswer, AskArgs, AskVerb, Estimate, Facts, Numbers, Planned, Report, RolloutPhase,
+    RolloutReport, WaitKind,
+};
 use crate::model::policy::{Draft, Policy};
 use crate::model::quantity::{Quantity, resolve};
-use crate::model::rollout::{Cause, Desired, PoolState, Progress, Rollout, Stage};
+use crate::model::rollout::{Cause, Desired, PoolState, Progress, Rollout, Stage, Wait};
 use crate::model::time::{Span, Time};
 
 pub(super) const OLD: &str = "r1";
@@ -48,7 +53,10 @@ pub(super) struct Pool {
     pub(super) before: Option<PoolState>,
     pub(super) state: PoolState,
     pub(super) facts: Facts,
+    pub(super) asks: Vec<Ask>,
     pub(super) desired: Option<u32>,
+    /// A person's word is carried out by this plan.
+    pub(super) asked: bool,
     pub(super) now: Time,
     /// When the plan would look again.
     pub(super) again: Time,
@@ -57,7 +65,7 @@ pub(super) struct Pool {
 pub(super) fn rollout() -> Rollout {
     let (from, to) = (Some(Revision::new("r1")), Revision::new("r2"));
     let mut rollout = Rollout::open(Cause::Revision, from, to, ago(Span::hours(2)), 3);
-    rollout.progress = Progress { at: NOW, current_available: 0, outdated_left: 0 };
+    rollout.progress = Progress::from(NOW, 0);
     rollout
 }
 
@@ -89,10 +97,18 @@ impl Pool {
             before: Some(state.clone()),
             state,
             facts: Facts::default(),
+            asks: Vec::new(),
             desired: None,
+            asked: false,
             now: NOW,
-            again: NOW,
+            again: NOW.plus(Span::minutes(5)),
         }
+    }
+
+    /// A person's word is carried out by this plan.
+    pub(super) fn asked(mut self) -> Pool {
+        self.asked = true;
+        self
     }
 
     pub(super) fn no_rollout(mut self) -> Pool {
@@ -199,14 +215,15 @@ impl Pool {
     pub(super) fn raise(mut self, more: u32) -> Pool {
         let from = self.machines.len() as u32;
         let expect = self.expect(from);
-        let (to, drift, reason) = (from + more, false, "".into());
+        let (to, drift, reason) = (from + more, 0, "".into());
         self.actions.push(Action::Raise { from, to, drift, reason, expect });
         self
     }
 
     pub(super) fn write_model(mut self) -> Pool {
         let expect = self.expect(self.machines.len() as u32);
-        let (fields, why) = (ModelFields::default(), ModelWrite::Wanted);
+        let fields = ModelFields { vm_size: Some("D8".into()), ..ModelFields::default() };
+        let why = ModelWrite::Wanted;
         self.actions.push(Action::UpdateModel { fields, why, reason: "".into(), expect });
         self
     }
@@ -240,6 +257,7 @@ impl Pool {
             planned: &planned,
             before: self.before.as_ref(),
             facts: &self.facts,
+            asks: &self.asks,
         })
     }
 
@@ -253,7 +271,7 @@ impl Pool {
             notices: Vec::new(),
             machines: Vec::new(),
             holds: self.holds.clone(),
-            asks: Vec::new(),
+            asks: self.asked.then(answer).into_iter().collect(),
             rollout: RolloutReport {
                 phase: RolloutPhase::Progressing,
                 from: None,
@@ -281,6 +299,10 @@ impl Pool {
         laws.dedup();
         laws
     }
+}
+
+fn answer() -> AskAnswer {
+    AskAnswer { id: AskId::new("a"), accepted: true, say: "done".into() }
 }
 
 pub(super) fn machine(name: &str, condition: Condition) -> Machine {
@@ -321,9 +343,27 @@ pub(super) fn failing(state: &mut PoolState) {
     state.rollout.as_mut().unwrap().stage = stage;
 }
 
-/// The plan honours what somebody asked.
-pub(super) fn asked(pool: Pool) -> Pool {
-    pool.set(|pool| pool.state.honoured.push(AskId::new("ask")))
+/// The plan carries out what a person said.
+pub(super) fn asked(pool: Pool, verb: AskVerb) -> Pool {
+    approving(pool, verb, AskArgs::default())
+}
+
+fn approving(pool: Pool, verb: AskVerb, about: AskArgs) -> Pool {
+    pool.set(|pool| {
+        let (by, why) = ("ann".into(), "test".into());
+        pool.asks.push(Ask { id: AskId::new("ask"), verb, by, why, at: NOW, about });
+        pool.state.honoured.push(AskId::new("ask"));
+    })
+}
+
+/// It stood in the memory since a minute, and a person approves it.
+pub(super) fn approved(pool: Pool, what: WaitKind, number: Option<u32>) -> Pool {
+    let since = ago(Span::minutes(1));
+    let pool = pool.set(|pool| {
+        let before = pool.before.as_mut().unwrap();
+        before.waiting.push(Wait { what, number, revision: None, since });
+    });
+    asked(pool, AskVerb::Approve)
 }
 
 pub(super) fn held(machine: &mut Machine) {

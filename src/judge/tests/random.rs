@@ -96,7 +96,7 @@ impl Draw<'_> {
                 Action::UpdateModel { fields, why, reason, expect }
             }
             _ => {
-                let (from, to, drift) = (self.number(), self.number(), self.flip());
+                let (from, to, drift) = (self.number(), self.number(), self.number());
                 Action::Raise { from, to, drift, reason, expect }
             }
         }

@@ -48,12 +48,11 @@ fn law_3_drained_first() {
     let updated = well().reimage("a").earlier(Span::minutes(2), &done(Span::minutes(1)));
     breaks(&[3], "updated since", &updated.delete("a", Outdated));
     let old = on_node().edit("a", |m| m.lifecycle = Lifecycle::Drained);
-    lawful("before the journal began", &old.delete("a", Outdated));
-    let other = on_node().edit("a", |m| {
-        (m.lifecycle, m.lifecycle_since) = (Lifecycle::Drained, ago(Span::minutes(5)));
+    breaks(&[3], "only its record says so", &old.delete("a", Outdated));
+    let served = well().edit("a", |m| {
+        (m.lifecycle, m.lifecycle_since) = (Lifecycle::InService, ago(Span::minutes(1)));
     });
-    let other = other.raise(0).earlier(Span::hours(2), &done(Span::hours(2)));
-    breaks(&[3], "the journal would know", &other.delete("a", Outdated));
+    breaks(&[3], "in service since", &served.delete("a", Outdated));
 }
 
 #[test]
@@ -62,7 +61,24 @@ fn law_3_nothing_left_to_drain() {
     let dead = on_node().edit("a", |m| {
         (m.condition, m.since) = (Unready, ago(Span::hours(1)));
     });
-    lawful("failed and not ready", &dead.delete("a", Failed));
+    breaks(&[3], "failed, and nobody asked its pods", &dead.delete("a", Failed));
+    let asked = |condition: Condition, drained: Span| {
+        let pool =
+            on_node().edit("a", |m| (m.condition, m.since) = (condition, ago(Span::hours(1))));
+        let pool = pool.drain("a", Failed).earlier(drained, &accepted(drained));
+        pool.edit("a", |m| m.lifecycle = Lifecycle::Draining)
+    };
+    let five = Span::minutes(5);
+    lawful("dead, and its drain lasts", &asked(Condition::Failed, five).delete("a", Failed));
+    let brief = asked(Condition::Failed, Span::minutes(4));
+    breaks(&[3], "dead, and its drain began just now", &brief.delete("a", Failed));
+    breaks(&[3], "not ready, and not dead", &asked(Unready, five).delete("a", Failed));
+    let silent = |minutes| {
+        let since = Some(ago(Span::minutes(minutes)));
+        asked(Unready, five).edit("a", |m| m.unreachable_since = since).delete("a", Failed)
+    };
+    lawful("its node is silent", &silent(5));
+    breaks(&[3], "its node is silent just now", &silent(4));
     breaks(&[3, 11], "called failed while it serves", &on_node().delete("a", Failed));
     let going = |since: Span, ours: bool| {
         let pool = on_node().raise(0).earlier(Span::hours(9), &done(Span::hours(9)));
@@ -109,6 +125,20 @@ fn law_4_once() {
 }
 
 #[test]
+fn law_4_a_lost_raise_is_told_by_its_number() {
+    let lost = |at: Span| {
+        let events = [(at, Event::Asking), (at, Event::Lost)];
+        let pool = four().raise(1).earlier(at, &events);
+        pool.set(|pool| pool.draft.rollout.max_unavailable = Quantity::of(1))
+    };
+    breaks(&[4], "its number is not there yet", &lost(Span::seconds(30)).delete("a", Outdated));
+    lawful("nor two minutes later", &lost(Span::minutes(3)).delete("a", Outdated));
+    let failed = lost(Span::seconds(30)).with("f", NEW, Condition::Failed);
+    let failed = failed.edit("f", |m| m.since = ago(Span::hours(1)));
+    lawful("but for one that failed", &failed.delete("f", Failed));
+}
+
+#[test]
 fn law_4_a_doubt_is_looked_at() {
     let lost = |at: Span| {
         let events = [(Span::seconds(9), Event::Asking), (at, Event::Lost)];
@@ -140,7 +170,7 @@ fn law_6_newest_last() {
         for name in ["a", "b"] {
             let key = machine(name, Condition::Ready).key();
             let until = NOW.plus(Span::hours(1));
-            state.blocked.push(Blocked { key, times: 1, at: NOW, until, code: None });
+            state.blocked.push(Blocked { key, times: 1, at: NOW, until, code: None, now: false });
         }
     };
     lawful("the others were blocked", &pool().recall(tried).delete("n", Surplus));

@@ -37,8 +37,22 @@ fn the_floor() {
     let draining = four().drain("b", Outdated).earlier(Span::minutes(5), &[]);
     breaks(&[1], "one is draining", &draining.delete("a", Outdated));
     let gone = Pool::of(3, 1, 0).serving("bc", OLD).serving("an", NEW);
-    let gone = gone.edit("a", |m| m.lifecycle = Lifecycle::Deleting);
+    let gone = gone.edit("a", |m| m.lifecycle = Lifecycle::Drained);
     lawful("it left service before", &gone.delete("a", Surplus));
+    let back = || {
+        let pool = Pool::of(2, 0, 1).serving("a", OLD).with("b", OLD, Unready);
+        pool.edit("a", |m| m.lifecycle = Lifecycle::Deleting).delete("a", Outdated)
+    };
+    let no = refused(Refusal::Conflict, Span::minutes(1));
+    let no = back().earlier(Span::minutes(2), &no).delete("a", Outdated);
+    breaks(&[1], "its delete was refused: it serves", &no);
+    let lost = |ago: i64| {
+        let (asked, lost) = (Span::minutes(ago + 1), Span::minutes(ago));
+        let lost = [(asked, Event::Asking), (lost, Event::Lost)];
+        back().earlier(asked, &lost).delete("a", Outdated)
+    };
+    breaks(&[1], "the answer was lost and a look long after shows it", &lost(16));
+    lawful("it may be gone already: nothing is lost with it", &lost(1));
 }
 
 #[test]
@@ -98,11 +112,12 @@ fn the_last_one() {
         state.backoff.push(BackOff {
             refusal: Refusal::NoCapacity,
             zone: None,
+            size: None,
             code: None,
             times: 1,
             at: ago(Span::minutes(2)),
             until: NOW.plus(Span::minutes(3)),
-            available_then: 1,
+            retry_at: None,
         });
     };
     lawful("unless a raise was refused", &one().recall(waits).delete("a", Outdated));
@@ -120,6 +135,55 @@ fn the_last_one() {
     let zero = Pool::of(0, 1, 0).serving("a", OLD).no_rollout();
     let zero = zero.set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow);
     lawful("unless none is wanted", &zero.delete("a", Surplus));
+}
+
+#[test]
+fn none_leaves_that_cannot_be_replaced() {
+    let loose = || Pool::of(4, 2, 2).serving("abcd", OLD);
+    lawful("raises are free", &loose().delete("ab", Outdated));
+    let waits = |state: &mut PoolState| {
+        state.backoff.push(BackOff {
+            refusal: Refusal::Throttled,
+            zone: None,
+            size: None,
+            code: None,
+            times: 1,
+            at: ago(Span::minutes(1)),
+            until: NOW.plus(Span::minutes(1)),
+            retry_at: None,
+        });
+    };
+    let shut = || loose().recall(waits);
+    breaks(&[1], "a raise waits", &shut().delete("a", Outdated));
+    breaks(
+        &[1],
+        "the plan forgot it",
+        &shut().set(|p| p.state.backoff.clear()).delete("a", Outdated),
+    );
+    lawful("one too many", &shut().serving("n", NEW).delete("a", Outdated));
+    lawful("a person accepted it", &shut().edit("a", |m| named(m, true)).delete("a", NamedNow));
+    let over = shut().recall(|state| state.backoff[0].until = NOW);
+    lawful("its wait is over", &over.delete("a", Outdated));
+    let scarce = shut().recall(|state| state.backoff[0].refusal = Refusal::NoCapacity);
+    lawful("the cloud has no room", &scarce.delete("a", Outdated));
+    let just = |at: Span| {
+        let events = [
+            (at, Event::Asking),
+            (at, Event::Ended(Outcome::Refused(Refused::plain(Refusal::Forbidden)))),
+        ];
+        loose().raise(1).earlier(at, &events)
+    };
+    breaks(&[1], "a raise was refused just now", &just(Span::seconds(9)).delete("a", Outdated));
+    let theirs =
+        |pool: Pool| pool.recall(|state| state.desired.others = vec![ago(Span::minutes(9)); 2]);
+    breaks(&[1], "others write the number", &theirs(loose()).delete("a", Outdated));
+    let native = loose()
+        .set(|pool| pool.set.natives = vec![crate::model::inventory::Native::AutomaticRepairs]);
+    breaks(&[1, 11], "the cloud itself acts on the set", &native.delete("a", Outdated));
+    let bare = loose().set(|pool| pool.set.etag = None);
+    lawful("no version, and nobody else", &bare.clone().delete("a", Outdated));
+    let one = |pool: Pool| pool.recall(|state| state.desired.others = vec![ago(Span::minutes(9))]);
+    breaks(&[1], "no version, and somebody else", &one(bare).delete("a", Outdated));
 }
 
 #[test]
@@ -166,13 +230,13 @@ fn the_ceiling() {
     breaks(&[2, 5], "from another number", &other);
     let low = Pool::of(3, 2, 0).serving("abc", OLD).set(|pool| {
         let (expect, reason) = (pool.expect(3), "".into());
-        pool.actions.push(Action::Raise { from: 2, to: 4, drift: false, reason, expect });
+        pool.actions.push(Action::Raise { from: 2, to: 4, drift: 0, reason, expect });
     });
     breaks(&[2], "from another number, to one that is right", &low);
     let over = three().set(|pool| {
         pool.set.capacity = 4;
         let (expect, reason) = (pool.expect(4), "".into());
-        pool.actions.push(Action::Raise { from: 4, to: 5, drift: false, reason, expect });
+        pool.actions.push(Action::Raise { from: 4, to: 5, drift: 0, reason, expect });
     });
     breaks(&[2], "a number over the ceiling, though few live", &over);
     let surge = |surge: &str| {
@@ -229,17 +293,27 @@ fn machines_on_their_way_out() {
 
 #[test]
 fn a_capacity_that_is_not_higher() {
-    let write = |capacity: u32, to: u32, drift: bool| {
+    let write = |capacity: u32, to: u32, drift: u32| {
         three().set(|pool| {
             pool.set.capacity = capacity;
             let (expect, reason) = (pool.expect(capacity), "".into());
             pool.actions.push(Action::Raise { from: capacity, to, drift, reason, expect });
         })
     };
-    lawful("to what lives, audited", &write(5, 3, true));
-    breaks(&[2], "below what lives", &write(5, 2, true));
-    breaks(&[2], "not audited", &write(5, 4, false));
-    lawful("once more for what never came", &write(4, 4, false));
-    breaks(&[2], "once more for nothing", &write(3, 3, false));
-    breaks(&[2], "once more above the ceiling", &write(9, 9, false));
+    lawful("to what lives, asked by a person", &write(5, 3, 2).asked());
+    breaks(&[2], "below what lives", &write(5, 2, 2).asked());
+    breaks(&[2], "asked by nobody", &write(5, 4, 1));
+    lawful("once more for what never came", &write(4, 4, 1));
+    breaks(&[2], "once more for nothing", &write(3, 3, 0));
+    breaks(&[2], "once more above the ceiling", &write(9, 9, 6));
+    breaks(&[2], "more lack than are said", &write(4, 4, 0));
+    breaks(&[2], "once more for more than the ceiling leaves", &write(4, 4, 2));
+    let content = |pool: Pool| {
+        pool.no_rollout().set(|pool| {
+            pool.machines.iter_mut().for_each(|m| {
+                m.revision = Some(Revision::new(NEW));
+            });
+        })
+    };
+    breaks(&[2], "once more though all are there", &content(write(4, 4, 1)));
 }

@@ -2,9 +2,9 @@
 
 use super::form::{Form, keys, variants};
 use crate::memory::Audit;
-use crate::model::ids::{AskId, InstanceId, PoolName};
+use crate::model::ids::{AskId, InstanceId, PoolName, Revision};
 use crate::model::machine::{DeleteRequest, MachineHold, Marks};
-use crate::model::plan::{Ask, AskVerb};
+use crate::model::plan::{Ask, AskArgs, AskVerb, WaitKind};
 use crate::model::time::Time;
 
 keys! {
@@ -16,7 +16,17 @@ keys! {
             why: Box<str>,
             at: Time,
         }
-        may {}
+        may {
+            about: AskArgs,
+        }
+    }
+    AskArgs as AskArgsKeys; {
+        must {}
+        may {
+            what: Option<WaitKind>,
+            number: Option<u32>,
+            revision: Option<Revision>,
+        }
     }
     Marks as MarksKeys with v; {
         must {

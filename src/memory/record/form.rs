@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use crate::model::ids::{
     AskId, EntryId, Epoch, Etag, InstanceId, Key, NodeName, PoolName, Revision, VmId, Zone,
 };
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 /// Text of a document; borrowed from it where nothing in it is escaped.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -68,7 +68,7 @@ pub(super) trait Named: Copy + PartialEq + 'static {
 }
 
 /// A word out of its table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Word<T>(pub T);
 
 impl<T: Named> Serialize for Word<T> {
@@ -170,6 +170,18 @@ impl Form for Time {
     }
 }
 
+impl Form for Span {
+    type Wire<'a> = i64;
+
+    fn wire(&self) -> i64 {
+        self.millis()
+    }
+
+    fn back(wire: i64) -> Self {
+        Span::from_millis(wire)
+    }
+}
+
 impl Form for Epoch {
     type Wire<'a> = u64;
 
@@ -240,6 +252,21 @@ impl Form for BTreeMap<Box<str>, Box<str>> {
     }
 }
 
+/// A count; earlier records have a flag in its place.
+pub(super) fn count_or_flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum CountOrFlag {
+        Count(u32),
+        Flag(bool),
+    }
+    Ok(match CountOrFlag::deserialize(deserializer)? {
+        CountOrFlag::Count(count) => count,
+        // It marked the write for which a person counted that some lack.
+        CountOrFlag::Flag(audited) => u32::from(audited),
+    })
+}
+
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -265,12 +292,15 @@ macro_rules! words {
     )*};
 }
 
-/// Structures: keys that must be there, and those that may be left out at their default. `with v`: a document of its own,
+/// Structures: keys that must be there, those that may be left out at their default, those that are read and never written
+/// (`old`: for the one who knows what they became), and those that are read over (`gone`). `with v`: a document of its own,
 /// with its version.
 macro_rules! keys {
     ($($model:ident as $name:ident $(with $first:ident)?; {
         must { $($must:ident: $a:ty,)* }
         may { $($may:ident: $b:ty,)* }
+        $(old { $($old:ident: $c:ty,)* })?
+        $(gone { $($gone:ident,)* })?
     })*) => {$(
         #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -283,8 +313,16 @@ macro_rules! keys {
                     default,
                     skip_serializing_if = "crate::memory::record::form::is_default"
                 )]
-                $may: <$b as Form>::Wire<'a>,
+                pub $may: <$b as Form>::Wire<'a>,
             )*
+            $($(
+                #[serde(borrow, default, skip_serializing)]
+                pub $old: <$c as Form>::Wire<'a>,
+            )*)?
+            $($(
+                #[serde(default, skip_serializing)]
+                $gone: serde::de::IgnoredAny,
+            )*)?
             #[serde(skip)]
             lives: std::marker::PhantomData<&'a ()>,
         }
@@ -299,6 +337,8 @@ macro_rules! keys {
                     $($first: $crate::memory::record::VERSION,)?
                     $($must: Form::wire($must),)*
                     $($may: Form::wire($may),)*
+                    $($($old: Default::default(),)*)?
+                    $($($gone: serde::de::IgnoredAny,)*)?
                     lives: std::marker::PhantomData,
                 }
             }
@@ -308,7 +348,7 @@ macro_rules! keys {
             }
         }
 
-        $crate::memory::record::form::keys!(@default $name { $($must)* } { $($may)* });
+        $crate::memory::record::form::keys!(@default $name { $($must)* } { $($may)* $($($old)*)? });
     )*};
     // Where every key may be left out, so may the whole.
     (@default $name:ident {} { $($may:ident)* }) => {
@@ -326,14 +366,14 @@ macro_rules! variants {
     ($($model:ident as $name:ident {
         plain { $($plain:ident,)* }
         one { $($one:ident($a:ty),)* }
-        many { $($many:ident { $($key:ident: $b:ty),* $(,)? },)* }
+        many { $($many:ident { $($(#[$more:meta])* $key:ident: $b:ty),* $(,)? },)* }
     })*) => {$(
         #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
         pub(super) enum $name<'a> {
             $($plain,)*
             $($one(#[serde(borrow)] <$a as Form>::Wire<'a>),)*
-            $($many { $(#[serde(borrow)] $key: <$b as Form>::Wire<'a>,)* },)*
+            $($many { $($(#[$more])* #[serde(borrow)] $key: <$b as Form>::Wire<'a>,)* },)*
         }
 
         impl Form for $model {

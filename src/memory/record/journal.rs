@@ -69,7 +69,14 @@ variants! {
         plain {}
         one {}
         many {
-            Raise { from: u32, to: u32, drift: bool, reason: Box<str>, expect: Expect },
+            Raise {
+                from: u32,
+                to: u32,
+                #[serde(deserialize_with = "crate::memory::record::form::count_or_flag")]
+                drift: u32,
+                reason: Box<str>,
+                expect: Expect,
+            },
             Drain { targets: Vec<Target>, reason: Box<str>, before: Time },
             Delete { targets: Vec<Target>, reason: Box<str>, before: Time, force: bool },
             Restore { targets: Vec<Target>, reason: Box<str>, before: Time },

@@ -79,10 +79,24 @@ struct Row<'a>(
     /// What it was, and since when, before it could not be seen.
     #[serde(default)]
     Option<(Word<Condition>, i64)>,
+    /// When our last update in place of it ended.
+    #[serde(default)]
+    Option<(i64,)>,
+    /// Since when its node does not answer.
+    #[serde(default)]
+    Option<(i64,)>,
+    /// Since when its source says that it is as it is.
+    #[serde(default)]
+    Option<(i64,)>,
 );
 
 fn unless<T: PartialEq>(value: T, usual: &T) -> Option<T> {
     (value != *usual).then_some(value)
+}
+
+/// A time in a list of its own: a bare 0 at the end of a row would be taken for one that is left out.
+fn alone(at: Option<Time>) -> Option<(i64,)> {
+    at.map(|at| (at.millis(),))
 }
 
 pub fn encode(machine: &Machine) -> Result<String, RecordError> {
@@ -94,14 +108,17 @@ pub fn encode(machine: &Machine) -> Result<String, RecordError> {
         created,
         imaged,
         first_seen,
+        updated,
         revision,
         evidence,
         condition,
         since,
+        claimed_since,
         before_gap,
         ever_available,
         lifecycle,
         lifecycle_since,
+        unreachable_since,
         protection,
         missed,
         workloads,
@@ -128,6 +145,9 @@ pub fn encode(machine: &Machine) -> Result<String, RecordError> {
         unless(*protection, &Protection::None).wire(),
         *missed,
         before_gap.wire(),
+        alone(*updated),
+        alone(*unreachable_since),
+        alone(*claimed_since),
     );
     let mut text = super::write("machine", &row)?;
     trim(&mut text);
@@ -155,14 +175,17 @@ pub fn decode(key: &str, text: &str, shared: &mut Shared) -> Result<Machine, Rec
         created,
         imaged: row.14.map_or(created, Time::from_millis),
         first_seen: Time::from_millis(row.5),
+        updated: row.19.map(|(at,)| Time::from_millis(at)),
         revision: row.8.map(|revision| Revision::shared(&shared.text(revision.as_str()))),
         evidence: row.15.map_or(Evidence::Model, |evidence| evidence.0),
         condition: row.7.0,
         since: Time::from_millis(row.4),
+        claimed_since: row.21.map(|(at,)| Time::from_millis(at)),
         before_gap: row.18.map(Form::back),
         ever_available: row.6,
         lifecycle: row.13.map_or(Lifecycle::InService, |lifecycle| lifecycle.0),
         lifecycle_since: row.12.map_or(created, Time::from_millis),
+        unreachable_since: row.20.map(|(at,)| Time::from_millis(at)),
         protection: row.16.map_or(Protection::None, |protection| protection.0),
         missed: row.17,
         workloads: row.11,

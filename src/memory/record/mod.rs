@@ -76,26 +76,26 @@ fn version_of(text: &str) -> Option<u64> {
 }
 
 macro_rules! records {
-    ($($(#[$doc:meta])* $write:ident, $read:ident: $of:ty as $keys:path, $what:literal;)*) => {$(
+    ($($(#[$doc:meta])* $write:ident, $read:ident: $of:ty as $keys:path, $back:path, $what:literal;)*) => {$(
         $(#[$doc])*
         pub fn $write(value: &$of) -> Result<String, RecordError> {
             write($what, &value.wire())
         }
 
         pub fn $read(text: &str) -> Result<$of, RecordError> {
-            Ok(Form::back(read($what, text, |wire: &$keys| wire.v)?))
+            Ok($back(read($what, text, |wire: &$keys| wire.v)?))
         }
     )*};
 }
 
 records! {
-    write_state, read_state: PoolState as state::State<'_>, "pool state";
+    write_state, read_state: PoolState as state::State<'_>, state::back, "pool state";
     /// With the address of its operation, which must not be shown: whoever keeps the text keeps it to itself.
-    write_entry, read_entry: Entry as journal::EntryKeys<'_>, "journal entry";
-    write_line, read_line: Line as history::LineKeys<'_>, "line of history";
-    write_ask, read_ask: Ask as doors::AskKeys<'_>, "ask";
-    write_marks, read_marks: Marks as doors::MarksKeys<'_>, "mark";
-    write_audit, read_audit: Audit as doors::AuditKeys<'_>, "line of the audit";
+    write_entry, read_entry: Entry as journal::EntryKeys<'_>, Form::back, "journal entry";
+    write_line, read_line: Line as history::LineKeys<'_>, Form::back, "line of history";
+    write_ask, read_ask: Ask as doors::AskKeys<'_>, Form::back, "ask";
+    write_marks, read_marks: Marks as doors::MarksKeys<'_>, Form::back, "mark";
+    write_audit, read_audit: Audit as doors::AuditKeys<'_>, Form::back, "line of the audit";
 }
 
 /// The record of a machine, to stand under its key. Marks are not part of it: they belong to the doors.

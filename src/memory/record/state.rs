@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 
 use super::form::Form;
 use super::form::{keys, variants};
-use crate::model::ids::{AskId, EntryId, Key, Revision, Zone};
+use crate::model::action::{Because, Verb};
+use crate::model::ids::{AskId, EntryId, Etag, Key, Revision, Zone};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::Refusal;
+use crate::model::plan::WaitKind;
 use crate::model::rollout::{
-    BackOff, Blocked, Cause, Desired, Ended, Ending, Fall, LedgerLine, ModelMemory, PoolState,
-    Progress, Rollout, Stage, Writing,
+    BackOff, Blocked, Cause, DeleteEffect, DeleteEffects, Desired, Ended, Ending, EtagHistory,
+    EtagVerdict, Exception, Fall, GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory,
+    PauseRequest, PoolState, Probe, Progress, RequestBackOff, Rollout, Stage, Undelivered, Wait,
+    Writing,
 };
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 keys! {
     PoolState as State with v; {
@@ -22,27 +26,79 @@ keys! {
             adopted: Option<Time>,
             surplus_confirmed: bool,
             advisory_held: bool,
+            adoption_held: bool,
             advisory_before: Option<Time>,
             mixed: bool,
             wanted: Option<Revision>,
-            good: Vec<Revision>,
+            good_revisions: Vec<GoodRevision>,
             model: ModelMemory,
             rollout: Option<Rollout>,
+            pause: Option<PauseRequest>,
             last: Option<Ended>,
             refresh_before: Option<Time>,
+            refresh_next: Option<Time>,
             scheduled: Option<Time>,
             blocked: Vec<Blocked>,
+            key_backoff: Vec<KeyBackOff>,
+            restore_backoff: Vec<KeyBackOff>,
+            request_backoff: Vec<RequestBackOff>,
+            doubted: Vec<(Key, Time)>,
+            exceptions: Vec<Exception>,
+            removals: Vec<(Key, Because)>,
             backoff: Vec<BackOff>,
-            alone_until: Option<Time>,
+            undelivered: Option<Undelivered>,
+            etag: EtagHistory,
+            deletes: DeleteEffects,
             tombs: Vec<(Key, Time)>,
+            delete_takes: Option<Span>,
             casualties: Vec<(Key, Time)>,
+            breaker_opened: Option<Time>,
             breaker_released: Option<Time>,
             surplus_removed: Vec<(Time, u32)>,
             written_off: Vec<Key>,
+            in_vain: Vec<(Key, Revision)>,
             model_accepted: Option<Revision>,
             hot_loop_released: Option<Revision>,
             honoured: Vec<AskId>,
+            waiting: Vec<Wait>,
         }
+        old {
+            good: Vec<Revision>,
+        }
+        gone {
+            alone_until,
+        }
+    }
+    Undelivered as UndeliveredKeys; {
+        must {
+            times: u32,
+            at: Time,
+            until: Time,
+        }
+        may {}
+    }
+    EtagHistory as EtagKeys; {
+        must {}
+        may {
+            verdict: EtagVerdict,
+            last: Option<(Etag, u32)>,
+        }
+    }
+    DeleteEffects as DeleteKeys; {
+        must {}
+        may {
+            verdict: DeleteEffect,
+            late: Vec<EntryId>,
+            proven: bool,
+            probe: Option<Probe>,
+        }
+    }
+    Probe as ProbeKeys; {
+        must {
+            at: Time,
+            births: u32,
+        }
+        may {}
     }
     Desired as DesiredKeys; {
         must {
@@ -54,11 +110,15 @@ keys! {
             explained: u32,
             ledger: Vec<LedgerLine>,
             others: Vec<Time>,
+            lost: Option<Time>,
+            refilled: Option<Time>,
+            lost_again: Vec<Time>,
             above: Option<Time>,
             below: Option<Time>,
             shown: u32,
             shown_since: Option<Time>,
             confirmed: Option<Time>,
+            agreed: u32,
         }
     }
     Fall as FallKeys; {
@@ -87,9 +147,34 @@ keys! {
             again: Option<Revision>,
             again_since: Option<Time>,
             wanted_fields: Option<ModelFields>,
-            good_fields: Option<ModelFields>,
             writing: Option<Writing>,
             put_back_over: Option<Revision>,
+            declined: bool,
+            back_off: Option<ModelBackOff>,
+        }
+        old {
+            good_fields: Option<ModelFields>,
+        }
+    }
+    ModelBackOff as ModelBackOffKeys; {
+        must {
+            fields: ModelFields,
+            refusal: Refusal,
+            times: u32,
+            at: Time,
+            until: Time,
+        }
+        may {
+            code: Option<Box<str>>,
+            retry_at: Option<Time>,
+        }
+    }
+    GoodRevision as GoodKeys; {
+        must {
+            revision: Revision,
+        }
+        may {
+            fields: Option<ModelFields>,
         }
     }
     Writing as WritingKeys; {
@@ -123,9 +208,14 @@ keys! {
             from: Option<Revision>,
             failed: Vec<Key>,
             failed_in_a_row: u32,
+            served: Vec<Key>,
+            answered_failures: u32,
+            failed_at: Option<Time>,
+            resumed: u32,
             passed: u32,
             soaking: Option<Time>,
             approved: bool,
+            answered: Option<Time>,
             tried: Vec<Key>,
         }
     }
@@ -134,6 +224,26 @@ keys! {
             at: Time,
             current_available: u32,
             outdated_left: u32,
+        }
+        may {
+            waiting: Option<Time>,
+        }
+    }
+    Wait as WaitKeys; {
+        must {
+            what: WaitKind,
+            since: Time,
+        }
+        may {
+            number: Option<u32>,
+            revision: Option<Revision>,
+        }
+    }
+    PauseRequest as PauseKeys; {
+        must {
+            by: Box<str>,
+            why: Box<str>,
+            at: Time,
         }
         may {}
     }
@@ -147,7 +257,9 @@ keys! {
             covered: u32,
             failed: u32,
         }
-        may {}
+        may {
+            opened: Option<Time>,
+        }
     }
     Blocked as BlockedKeys; {
         must {
@@ -158,6 +270,42 @@ keys! {
         }
         may {
             code: Option<Box<str>>,
+            now: bool,
+        }
+    }
+    KeyBackOff as KeyBackOffKeys; {
+        must {
+            key: Key,
+            times: u32,
+            at: Time,
+            until: Time,
+        }
+        may {
+            retry_at: Option<Time>,
+            now: bool,
+        }
+    }
+    RequestBackOff as RequestBackOffKeys; {
+        must {
+            verb: Verb,
+            refusal: Refusal,
+            times: u32,
+            at: Time,
+            until: Time,
+        }
+        may {
+            code: Option<Box<str>>,
+            retry_at: Option<Time>,
+        }
+    }
+    Exception as ExceptionKeys; {
+        must {
+            key: Key,
+            to: Revision,
+            at: Time,
+        }
+        may {
+            cleared: bool,
         }
     }
     BackOff as BackOffKeys; {
@@ -169,8 +317,12 @@ keys! {
         }
         may {
             zone: Option<Zone>,
+            size: Option<Box<str>>,
             code: Option<Box<str>>,
-            available_then: u32,
+            retry_at: Option<Time>,
+        }
+        gone {
+            available_then,
         }
     }
 }
@@ -185,4 +337,26 @@ variants! {
             Baking { since: Time },
         }
     }
+}
+
+/// The good revisions as they were written once: their names, and beside them the fields of the last one.
+fn old_revisions(wire: &mut State<'_>) -> Vec<GoodRevision> {
+    let names: Vec<Revision> = Form::back(std::mem::take(&mut wire.good));
+    let fields: Option<ModelFields> = Form::back(wire.model.good_fields.take());
+    let bare = |revision| GoodRevision { revision, fields: None };
+    let mut good: Vec<GoodRevision> = names.into_iter().map(bare).collect();
+    if let Some(last) = good.last_mut() {
+        last.fields = fields;
+    }
+    good
+}
+
+/// The state, with what an older program wrote in another form.
+pub(super) fn back(mut wire: State<'_>) -> PoolState {
+    let old = old_revisions(&mut wire);
+    let mut state = PoolState::back(wire);
+    if state.good_revisions.is_empty() {
+        state.good_revisions = old;
+    }
+    state
 }

@@ -5,8 +5,8 @@ use crate::model::action::{Because, ModelWrite, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
-use crate::model::plan::RolloutPhase;
-use crate::model::rollout::{Cause, Ending};
+use crate::model::plan::{RolloutPhase, WaitKind};
+use crate::model::rollout::{Cause, DeleteEffect, Ending, EtagVerdict};
 
 words! {
     Condition {
@@ -36,6 +36,7 @@ words! {
         "none" => Protection::None,
         "scaleIn" => Protection::ScaleIn,
         "all" => Protection::All,
+        "unknown" => Protection::Unknown,
     }
     Refusal {
         "throttled" => Refusal::Throttled,
@@ -72,12 +73,31 @@ words! {
         "refresh" => Cause::Refresh,
         "maxAge" => Cause::MaxAge,
         "rollback" => Cause::Rollback,
+        "exception" => Cause::Exception,
+    }
+    EtagVerdict {
+        "unknown" => EtagVerdict::Unknown,
+        "moves" => EtagVerdict::Moves,
+        "stays" => EtagVerdict::Stays,
+    }
+    DeleteEffect {
+        "unknown" => DeleteEffect::Unknown,
+        "atAccept" => DeleteEffect::AtAccept,
+        "atEnd" => DeleteEffect::AtEnd,
     }
     Ending {
         "succeeded" => Ending::Succeeded,
         "succeededWithExceptions" => Ending::SucceededWithExceptions,
         "aborted" => Ending::Aborted,
         "rolledBack" => Ending::RolledBack,
+    }
+    WaitKind {
+        "checkpoint" => WaitKind::Checkpoint,
+        "scaleDown" => WaitKind::ScaleDown,
+        "firstSurplus" => WaitKind::FirstSurplus,
+        "otherWriter" => WaitKind::OtherWriter,
+        "adoption" => WaitKind::Adoption,
+        "model" => WaitKind::Model,
     }
     RolloutPhase {
         "none" => RolloutPhase::None,
@@ -119,7 +139,12 @@ impl serde::Serialize for HoldWord {
 impl<'de> serde::Deserialize<'de> for HoldWord {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = super::form::Text::deserialize(deserializer)?;
-        let found = HoldReason::ALL.iter().find(|reason| reason.code() == text.as_str());
+        let code = match text.as_str() {
+            // Told by earlier versions: beside a delete that went on, nothing else was asked for.
+            "deleteAlone" => HoldReason::Leaving.code(),
+            code => code,
+        };
+        let found = HoldReason::ALL.iter().find(|reason| reason.code() == code);
         let unknown =
             || serde::de::Error::custom(format_args!("{:?} is no known reason", text.as_str()));
         found.map(|reason| HoldWord(*reason)).ok_or_else(unknown)

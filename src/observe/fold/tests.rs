@@ -32,7 +32,8 @@ fn listing(read: i64, instances: Vec<Instance>) -> Inventory {
 
 fn look(inventory: &Inventory) -> Look<'_> {
     let now = inventory.set.read_at.plus(Span::seconds(1));
-    Look { inventory, tombs: &[], min_ready: Span::seconds(60), now, fresh: true }
+    let min_ready = Span::seconds(60);
+    Look { inventory, tombs: &[], min_ready, now, before: None, fresh: true }
 }
 
 fn three(condition: Condition) -> Vec<Machine> {
@@ -291,4 +292,72 @@ fn a_stamp_stands_until_the_machine_itself_shows_another_model() {
     assert_eq!(after(stamped, ("v1:aa.22", Evidence::Model)), "v1:aa.22");
     assert_eq!(after(stamped, ("v2:aa.22", Evidence::Stamp)), "v2:aa.22");
     assert_eq!(after(("v1:aa.?", Evidence::Advisory), ("v1:aa.22", Evidence::Model)), "v1:aa.22");
+}
+
+/// Looks at one machine, each with when it was made, its condition and since when its source says so; what the record says
+/// after each.
+fn followed(looks: &[(i64, Condition, i64)]) -> Vec<(Condition, i64)> {
+    let (mut machines, mut before) = (three(Condition::Ready), Some(at(1_000)));
+    let mut told = Vec::new();
+    for (read, condition, since) in looks {
+        let mut rows = three_rows();
+        rows[0].condition = *condition;
+        rows[0].since = Some(at(*since));
+        let seen = listing(*read, rows);
+        machines = fold(machines, &Look { before, ..look(&seen) }).machines;
+        before = Some(seen.set.read_at);
+        told.push((machines[0].condition, machines[0].since.millis() / 1_000));
+    }
+    told
+}
+
+#[test]
+fn a_change_lies_between_the_look_that_saw_what_was_before_and_this_one() {
+    use Condition::{Ready, Unready};
+    let once = |since: i64| followed(&[(1_100, Unready, since)])[0].1;
+    for (claims, is) in [
+        (1_050, 1_050),
+        (1_000, 1_000),
+        (1_101, 1_101),
+        (999, 1_000),
+        (-500, 1_000),
+        (1_102, 1_101),
+        (2_600, 1_101),
+    ] {
+        assert_eq!(once(claims), is, "claims {claims}");
+    }
+    // A clock 25 minutes ahead says the same at each look: that is no news, not even once that time has come.
+    let (first, later) = (1_101, 2_600);
+    let ahead: Vec<_> = [1_100, 1_200, 2_590, 2_605, 9_000].map(|at| (at, Unready, later)).into();
+    assert_eq!(followed(&ahead), vec![(Unready, first); 5]);
+    // It went and came back between two looks.
+    let flaps = followed(&[(1_100, Unready, 1_050), (1_200, Unready, 1_150), (1_300, Ready, 9)]);
+    assert_eq!(flaps, [(Unready, 1_050), (Unready, 1_150), (Ready, 1_200)]);
+}
+
+#[test]
+fn what_was_claimed_before_a_gap_is_no_news_after_it() {
+    use Condition::{Ready, Unknown, Unready};
+    let seen = followed(&[
+        (1_100, Unready, 5_000),
+        (1_200, Unknown, 0),
+        (1_300, Unready, 5_000),
+        (1_400, Unknown, 0),
+        (1_500, Ready, 100),
+    ]);
+    let since: Vec<i64> = seen.iter().map(|(_, since)| *since).collect();
+    assert_eq!((since[0], since[2], since[4]), (1_101, 1_101, since[3]), "{seen:?}");
+}
+
+#[test]
+fn a_birth_that_lies_ahead_or_far_behind_is_not_believed() {
+    for (born, since) in [(1_030_u32, 1_030), (400, 1_000), (2_500, 1_061)] {
+        let mut rows = three_rows();
+        rows.push(row(born, Condition::Provisioning));
+        let seen = listing(1_060, rows);
+        let before = Some(at(1_000));
+        let machines = fold(three(Condition::Ready), &Look { before, ..look(&seen) }).machines;
+        let new = machines.iter().find(|m| m.created == at(i64::from(born))).unwrap();
+        assert_eq!(new.since, at(since), "born {born}");
+    }
 }

@@ -175,17 +175,8 @@ impl ReadCloud for Cloud {
             return Err(ReadFailed { refusal, retry_at, say: "too many requests".into() });
         }
         let set = SetSeen {
-            revision: Revision::new(sky.revision),
-            capacity: sky.capacity,
             etag: Some(Etag::new(sky.asked.to_string())),
-            orchestration: Orchestration::Uniform,
-            zones: Vec::new(),
-            read_at: sky.now,
-            complete: true,
-            busy: None,
-            natives: Vec::new(),
-            vm_size: None,
-            model: None,
+            ..SetSeen::new(Revision::new(sky.revision), sky.capacity, sky.now)
         };
         let instances = sky.vms.iter().map(|vm| sky.instance(vm)).collect();
         sky.now = sky.now.plus(Span::seconds(1));

@@ -7,7 +7,7 @@ use crate::model::action::{Action, Verb};
 use crate::model::ids::{AskId, Key};
 use crate::model::journal::{Event, Outcome, Phase, Refusal};
 use crate::model::machine::{Lifecycle, MachineHold};
-use crate::model::plan::{Ask, AskVerb, Input, PlanBug};
+use crate::model::plan::{Ask, AskArgs, AskVerb, Input, PlanBug};
 use crate::model::quantity::Quantity;
 
 fn with_unavailable(revisions: &[&'static str]) -> Rig {
@@ -194,6 +194,7 @@ fn an_ask_is_honoured_once_and_a_hold_is_kept() {
         by: "ann".into(),
         why: "lunch".into(),
         at: rig.now(),
+        about: AskArgs::default(),
     };
     now_or_never(rig.disk.ask(&pool, &ask)).unwrap();
     let hold = Mark::Hold(Some(MachineHold { by: "ann".into(), why: "debugging".into() }));

@@ -9,7 +9,7 @@ mod bearer;
 mod transport;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use azure_core::http::headers::Headers;
@@ -28,11 +28,12 @@ pub use transport::{BadNet, Net, Proxy};
 use super::auth::{AuthFailed, Token, TokenSource};
 use super::cause;
 use super::cloud::Cloud;
+use super::date::http_date;
 use super::refusal;
 use super::throttle::{Asked, Learn, Leave, ThrottleHint};
 use crate::ambient::Clock;
 use crate::model::journal::Refusal;
-use crate::model::time::Time;
+use crate::model::time::{Skew, Span, Time};
 use crate::telemetry::traces::TARGET;
 use bearer::{Bearer, Halt, Trip};
 
@@ -153,6 +154,7 @@ pub(super) struct Arm {
     tokens: Arc<dyn TokenSource>,
     learn: Arc<dyn Learn>,
     pub clock: SharedClock,
+    ahead: Mutex<Option<Skew>>,
 }
 
 impl fmt::Debug for Arm {
@@ -178,7 +180,7 @@ impl Arm {
         let version = Some(env!("CARGO_PKG_VERSION"));
         let pipeline =
             Pipeline::new(Some("poolkeeper"), version, options, vec![], vec![bearer], None);
-        Self { pipeline, cloud, tokens, learn, clock }
+        Self { pipeline, cloud, tokens, learn, clock, ahead: Mutex::default() }
     }
 
     /// One request. `Ok` is any answer at all, also one that refuses.
@@ -198,6 +200,19 @@ impl Arm {
             return Ok(reply);
         }
         self.once(ask, next, leave).await
+    }
+
+    /// How far the clock of ARM was ahead of ours at its last answer that told the time; behind it below zero.
+    pub fn ahead(&self) -> Option<Skew> {
+        *self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time was told somewhere on the way, in whole seconds.
+    fn compare_clocks(&self, reply: &Reply, left: Time) {
+        let Some(theirs) = reply.header("date").and_then(http_date) else { return };
+        let half = Span::from_millis(reply.at.since(left).millis() / 2);
+        let ahead = Skew::between(theirs.plus(Span::from_millis(500)), left.plus(half));
+        *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = Some(ahead);
     }
 
     async fn admit(&self, ask: &Ask<'_>) -> Result<Leave<'_>, Unheard> {
@@ -242,6 +257,7 @@ impl Arm {
         let context = Context::new().with_value(Arc::clone(&trip));
         let options = PipelineSendOptions { skip_checks: true, ..PipelineSendOptions::default() };
         let class = ask.asked.class.name();
+        let left = self.clock.now();
         let span = tracing::info_span!(target: TARGET, "arm", class, status = Empty);
         let sent = self.pipeline.send(&context, &mut request, Some(options));
         let sent = sent.instrument(span.clone());
@@ -267,6 +283,7 @@ impl Arm {
         let status = u16::from(status);
         span.record("status", status);
         let reply = Reply::heard(status, headers, body.into(), self.clock.now());
+        self.compare_clocks(&reply, left);
         leave.told(&reply.hint);
         let (id, charge) = (reply.request_id().unwrap_or(""), reply.hint.charge);
         tracing::debug!(class, status, request_id = id, charge, "ARM answered");

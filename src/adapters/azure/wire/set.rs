@@ -104,6 +104,11 @@ impl ScaleSet {
         self.says("/priority", &["Spot", "SpotPlus", "Low"])
     }
 
+    /// What becomes of a spot machine that is evicted; Azure deallocates it where the set does not say.
+    pub fn deletes_evicted(&self) -> bool {
+        self.says("/evictionPolicy", &["Delete"])
+    }
+
     /// OS disks on the hosts of the machines.
     pub fn is_ephemeral(&self) -> bool {
         self.says("/storageProfile/osDisk/diffDiskSettings/option", &["Local"])

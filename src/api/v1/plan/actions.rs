@@ -28,9 +28,7 @@ impl Serialize for Keys<'_> {
             Action::Raise { from, to, drift, .. } => {
                 map.serialize_entry("from", from)?;
                 map.serialize_entry("to", to)?;
-                if *drift {
-                    map.serialize_entry("drift", drift)?;
-                }
+                map.serialize_entry("drift", drift)?;
             }
             Action::UpdateModel { fields, why, .. } => {
                 map.serialize_entry("fields", &Fields(fields))?;

@@ -36,6 +36,7 @@ impl Display for Say<'_> {
             | Why::Ghost
             | Why::StuckDelete
             | Why::RequestLost
+            | Why::ReasonEnded
             | Why::Updating
             | Why::CutOff
             | Why::Standby => self.under_way(f),
@@ -50,13 +51,14 @@ impl Display for Say<'_> {
             | Why::NamedWaits
             | Why::SurplusWaits
             | Why::WaitsPicture
-            | Why::WaitsAlone
+            | Why::WaitsRefused
             | Why::Frozen => self.waits(f),
             Why::DrainBlocked if self.machine.class != Class::Outdated => {
                 write!(f, "{} since {}; ", condition(self.seen), Shown(self.seen.since))?;
                 self.drain_blocked(f)
             }
             Why::DrainBlocked
+            | Why::Exception
             | Why::UpdateFailed
             | Why::WaitsFloor
             | Why::WaitsSurge
@@ -114,9 +116,13 @@ impl Say<'_> {
             Why::ProtectedInCloud => {
                 let kind = match seen.protection {
                     Protection::All => "from scale-in and every other change",
+                    Protection::Unknown => "in a way that cannot be read",
                     Protection::ScaleIn | Protection::None => "from scale-in",
                 };
-                write!(f, "protected in the cloud {kind}; it is never removed by us")
+                write!(
+                    f,
+                    "protected in the cloud {kind}; it is never removed by us, named or not, before its instance protection is taken off there"
+                )
             }
             Why::RevisionUnknown => write!(
                 f,
@@ -163,9 +169,10 @@ impl Say<'_> {
                 )
             }
             Why::RequestLost => {
-                write!(f, "the request of {since} to remove it did not hold; it is asked again")?;
+                write!(f, "the request of {since} to remove it did not hold")?;
                 self.at_next(f)
             }
+            Why::ReasonEnded => f.write_str("the reason to remove it ended; it is back in service"),
             Why::Updating if seen.lifecycle == Lifecycle::Updating => {
                 write!(f, "being updated in place since {since}")
             }
@@ -264,10 +271,14 @@ impl Say<'_> {
             Why::Frozen => f.write_str("left alone: the plan broke a law and the pool is frozen"),
             why => {
                 let blind = |hold: &Hold| hold.reason == HoldReason::HealthBlind;
+                let refused = |hold: &Hold| hold.reason == HoldReason::Natives;
                 let waits = match why {
-                    Why::WaitsAlone => "a request that goes on alone",
+                    Why::WaitsRefused => "the back-off of a delete that was refused",
                     _ if self.planned.report.holds.iter().any(blind) => {
                         "more of the pool to be seen"
+                    }
+                    _ if self.planned.report.holds.iter().any(refused) => {
+                        "the owner of the size and the set's evictions to agree"
                     }
                     _ => "a complete and fresh listing",
                 };
@@ -285,6 +296,9 @@ impl Say<'_> {
         let (numbers, resolved, rollout) = (&report.numbers, &report.resolved, &report.rollout);
         match self.machine.why {
             Why::DrainBlocked => self.drain_blocked(f),
+            Why::Exception => {
+                f.write_str("its removal was blocked again and again; the rollout ended without it")
+            }
             Why::UpdateFailed => {
                 f.write_str("its update in place did not bring it there, and is not tried again")
             }

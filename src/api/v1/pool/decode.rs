@@ -76,6 +76,7 @@ pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> O
     parts::windows(&pool, &mut draft.windows, out);
     health(&pool, &mut draft, out);
     repair(&pool, &mut draft, out);
+    drain(&pool, &mut draft, out);
     words(&pool, &mut draft, out);
     not_built(&pool, out);
     // A value that was refused is still at its default here, so a fault may speak of what nobody wrote.
@@ -255,6 +256,17 @@ fn repair(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     }
 }
 
+fn drain(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
+    const NEEDS_CLUSTER: &str = "draining by a cluster of the pool's own is not built yet";
+    let later = ["cluster", "filters", "rules", "ladder", "volumes", "nodeDeletion"];
+    let later = later.map(|key| (key, NEEDS_CLUSTER));
+    let Some(drain) = pool.section("drain", &["maxBlocked", "failedAfter"], &later, out) else {
+        return;
+    };
+    drain.set(&mut draft.drain.max_blocked, "maxBlocked", out, |v| v.integer(0, MOST_AT_ONCE));
+    drain.set(&mut draft.drain.failed_after, "failedAfter", out, Value::duration);
+}
+
 fn words(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     const GRAY: &str = "gray scale-down is not built yet";
     let adopt = [("hold", Adopt::Hold), ("roll", Adopt::Roll)];
@@ -280,8 +292,7 @@ fn words(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
 
 /// Sections that may stand there empty, because nothing in them is built.
 fn not_built(pool: &Section<'_>, out: &mut Vec<Diagnostic>) {
-    let sections =
-        [("drain", "draining is not built yet"), ("autoscaler", "autoscalers are not built yet")];
+    let sections = [("autoscaler", "autoscalers are not built yet")];
     for (key, say) in sections {
         let Some(node) = pool.get(key) else { continue };
         let Kind::Map(entries) = &node.kind else {

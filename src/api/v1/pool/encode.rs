@@ -57,6 +57,10 @@ pub fn document(policy: &Policy) -> impl Serialize + '_ {
             force: policy.deletion.force,
             deadline: Shown(policy.deletion.deadline),
         },
+        drain: Drain {
+            max_blocked: policy.drain.max_blocked,
+            failed_after: Shown(policy.drain.failed_after),
+        },
         scale_down: BTreeMap::from([(
             "unconfirmed",
             match policy.unconfirmed {
@@ -126,7 +130,15 @@ struct Pool<'a> {
     natives: &'static str,
     repair: Repair,
     deletion: Deletion,
+    drain: Drain,
     scale_down: BTreeMap<&'static str, &'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Drain {
+    max_blocked: u32,
+    failed_after: Shown<Span>,
 }
 
 #[derive(Serialize)]

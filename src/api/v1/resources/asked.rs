@@ -35,6 +35,17 @@ asks! {
         pub why: Why,
     }
 
+    /// Approve one thing that waits. Without `what` it is the only one.
+    pub struct Approval {
+        pub why: Why,
+        /// checkpoint, scaleDown, firstSurplus, otherWriter, adoption or model.
+        pub what: Option<String>,
+        /// The number that waits: machines, a size or a capacity.
+        pub number: Option<u32>,
+        /// The revision that waits.
+        pub revision: Option<String>,
+    }
+
     /// Replace one machine.
     pub struct DeleteMachine {
         pub why: Why,

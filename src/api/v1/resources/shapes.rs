@@ -83,7 +83,7 @@ impl Described for PoolDocument {
                     "model": section, "rollout": section, "windows": section, "health": section,
                     "adopt": { "type": "string", "enum": ["hold", "roll"] },
                     "natives": { "type": "string", "enum": ["refuse", "warn"] },
-                    "repair": section, "deletion": section, "scaleDown": section,
+                    "repair": section, "deletion": section, "drain": section, "scaleDown": section,
                 },
             })
         })

@@ -13,9 +13,9 @@ use crate::model::inventory::{Busy, ModelFields, Orchestration, SetSeen};
 use crate::model::machine::{
     Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
-use crate::model::plan::{Ask, AskVerb, DrainFact, Facts, Follow, Gate, Quota};
+use crate::model::plan::{Ask, AskArgs, AskVerb, DrainFact, Facts, Follow, Gate, Quota, Witness};
 use crate::model::policy::Policy;
-use crate::model::time::{Span, Time};
+use crate::model::time::{Skew, Span, Time};
 
 /// A thousand times what a scale set holds; sums of such numbers stay far from their limits.
 pub(super) const MOST_MACHINES: u32 = 1_000_000;
@@ -42,6 +42,7 @@ pub(super) fn input(
     let mut machines: Vec<Machine> =
         wire.machines.iter().map(|each| machine(each, strings)).collect();
     machines.sort_unstable_by(Machine::listing_order);
+    open::tell_births(wire.open.as_deref().unwrap_or_default(), &mut machines);
     let state = wire
         .state
         .map(|raw| state::decode(raw.get()))
@@ -54,7 +55,7 @@ pub(super) fn input(
         open: open::entries(wire.open.as_deref().unwrap_or_default(), &set, &machines, strings)?,
         set,
         machines,
-        asks: asks(wire.asks.as_deref().unwrap_or_default(), now)?,
+        asks: asks(wire.asks.as_deref().unwrap_or_default(), now, strings)?,
         facts: wire.facts.as_ref().map(facts).transpose()?.unwrap_or_default(),
         state,
     })
@@ -97,6 +98,7 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
             .as_ref()
             .map(|busy| Busy { operation: busy.operation.to_box(), since: busy.since.0 }),
         natives,
+        spot: set.spot.map(|word| word.0),
         vm_size: set.vm_size.as_ref().map(Text::to_box),
         model: set.model.as_ref().map(fields),
     })
@@ -176,14 +178,17 @@ fn machine(wire: &wire::Machine<'_>, strings: &mut Strings) -> Machine {
         created,
         imaged: wire.imaged_at.map_or(created, |at| at.0),
         first_seen: wire.first_seen.map_or(created, |at| at.0),
+        updated: wire.updated_at.map(|at| at.0),
         revision: wire.revision.as_ref().map(|revision| strings.revision(revision.as_str())),
         evidence: or(wire.evidence, Evidence::Model),
         condition,
         since,
+        claimed_since: None,
         before_gap: None,
         ever_available: wire.ever_available.unwrap_or(condition != Condition::Provisioning),
         lifecycle: or(wire.lifecycle, Lifecycle::InService),
         lifecycle_since: wire.lifecycle_since.map_or(since, |at| at.0),
+        unreachable_since: wire.unreachable_since.map(|at| at.0),
         protection: or(wire.protection, Protection::None),
         missed: 0,
         workloads: wire.workloads.unwrap_or(0),
@@ -210,7 +215,7 @@ fn marks(wire: &wire::Machine<'_>) -> Option<Box<Marks>> {
     (delete.is_some() || hold.is_some()).then(|| Box::new(Marks { delete, hold }))
 }
 
-fn asks(wire: &[wire::Ask<'_>], now: Time) -> Result<Vec<Ask>, Fault> {
+fn asks(wire: &[wire::Ask<'_>], now: Time, strings: &mut Strings) -> Result<Vec<Ask>, Fault> {
     each_once(wire.iter().map(|ask| ask.id.as_str()), |n| format!("asks[{n}].id"))?;
     let mut asks = Vec::with_capacity(wire.len());
     for (n, ask) in wire.iter().enumerate() {
@@ -218,6 +223,7 @@ fn asks(wire: &[wire::Ask<'_>], now: Time) -> Result<Vec<Ask>, Fault> {
         asks.push(Ask {
             id: AskId::new(ask.id.as_str()),
             verb: ask_verb(ask, n)?,
+            about: about(ask, n, strings)?,
             by: text(&ask.by),
             why: text(&ask.why),
             at: ask.at.map_or(now, |at| at.0),
@@ -225,6 +231,21 @@ fn asks(wire: &[wire::Ask<'_>], now: Time) -> Result<Vec<Ask>, Fault> {
     }
     asks.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
     Ok(asks)
+}
+
+/// What an approval is about; no other verb has a choice.
+fn about(ask: &wire::Ask<'_>, n: usize, strings: &mut Strings) -> Result<AskArgs, Fault> {
+    let Some(args) = &ask.args else { return Ok(AskArgs::default()) };
+    let about = AskArgs {
+        what: args.what.map(|what| what.0),
+        number: args.number,
+        revision: args.revision.as_ref().map(|text| strings.revision(text.as_str())),
+    };
+    if about == AskArgs::default() || ask.verb.as_str() == AskVerb::Approve.name() {
+        return Ok(about);
+    }
+    let say = format!("{} takes no what, number or revision; approve does", ask.verb.as_str());
+    Err(Fault::new(format!("asks[{n}].args"), Code::BadValue, say).help("leave them out"))
 }
 
 fn ask_verb(ask: &wire::Ask<'_>, n: usize) -> Result<AskVerb, Fault> {
@@ -271,9 +292,14 @@ fn facts(wire: &wire::Facts<'_>) -> Result<Facts, Fault> {
         step: drain.step.to_box(),
         since: drain.since.0,
         blocker: drain.blocker.as_ref().map(Text::to_box),
+        clear: drain.clear.unwrap_or(false),
     });
     let mut drains: Vec<DrainFact> = drains.collect();
     drains.sort_by(|a, b| (&a.id, a.since, &a.step).cmp(&(&b.id, b.since, &b.step)));
+    let witnesses = wire.witnesses.iter().flatten();
+    let witnesses = witnesses.map(|witness| Witness { what: witness.what.0, at: witness.at.0 });
+    let mut witnesses: Vec<Witness> = witnesses.collect();
+    witnesses.sort_unstable();
     Ok(Facts {
         gates,
         quota: wire.quota.as_ref().map(|quota| Quota {
@@ -286,5 +312,7 @@ fn facts(wire: &wire::Facts<'_>) -> Result<Facts, Fault> {
             .follow
             .as_ref()
             .map(|follow| Follow { image: follow.image.to_box(), at: follow.at.0 }),
+        witnesses,
+        clock_ahead: wire.clock_ahead_seconds.map(|ahead| Skew::seconds(ahead.into())),
     })
 }

@@ -11,6 +11,7 @@ use crate::model::ids::{EntryId, Epoch, InstanceId, Key, VmId};
 use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use crate::model::machine::{Condition, Machine};
+use crate::model::time::Span;
 
 /// The entries in the order of their writing.
 pub(super) fn entries(
@@ -32,6 +33,28 @@ pub(super) fn entries(
     }
     entries.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
     Ok(entries)
+}
+
+/// What was listed when a raise was sent is older than it; what was not listed then was seen after it, whatever the two
+/// clocks say.
+pub(super) fn tell_births(wire: &[wire::Open<'_>], machines: &mut [Machine]) {
+    let instant = Span::from_millis(1);
+    for open in wire {
+        let Some(baseline) = open.baseline.as_ref().filter(|listed| !listed.is_empty()) else {
+            continue;
+        };
+        let mut listed: Vec<&str> = baseline.iter().map(Text::as_str).collect();
+        listed.sort_unstable();
+        let since = open.since.0;
+        for machine in machines.iter_mut() {
+            let Some(vm) = &machine.vm else { continue };
+            machine.first_seen = if listed.binary_search(&vm.as_str()).is_ok() {
+                machine.first_seen.min(since.minus(instant))
+            } else {
+                machine.first_seen.max(since.plus(instant))
+            };
+        }
+    }
 }
 
 fn entry(
@@ -74,7 +97,7 @@ fn action(
     let targets = targets(open, has_targets, path, machines)?;
     Ok(match verb {
         Verb::Raise => {
-            let drift = open.drift.unwrap_or(false);
+            let drift = open.drift.unwrap_or(0);
             Action::Raise { from, to, drift, reason, expect: expect(from) }
         }
         Verb::UpdateModel => Action::UpdateModel {
@@ -113,7 +136,7 @@ fn capacities(open: &wire::Open<'_>, verb: Verb, path: &str) -> Result<(u32, u32
         check_count(&at, value)?;
     }
     let (from, to) = (open.from.unwrap_or(0), open.to.unwrap_or(0));
-    if to < from && !open.drift.unwrap_or(false) {
+    if to < from && open.drift.unwrap_or(0) == 0 {
         let say = format!("a raise never lowers, and {to} is below {from}");
         return Err(Fault::new(format!("{path}.to"), Code::Contradiction, say));
     }

@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use crate::api::v1::wire::{Stamp, Text, Word, nullable};
 use crate::api::v1::words::Do;
 use crate::model::action::{Because, ModelWrite};
-use crate::model::inventory::{Native, Orchestration};
+use crate::model::inventory::{Eviction, Native, Orchestration};
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
-use crate::model::plan::Verdict;
+use crate::model::plan::{Verdict, WaitKind, WitnessKind};
 use crate::model::time::Time;
 
 #[derive(Deserialize)]
@@ -57,6 +57,7 @@ pub(super) struct ScaleSet<'a> {
     #[serde(borrow)]
     pub busy: Option<Busy<'a>>,
     pub natives: Option<Vec<Word<Native>>>,
+    pub spot: Option<Word<Eviction>>,
     #[serde(borrow)]
     pub vm_size: Option<Text<'a>>,
     #[serde(borrow)]
@@ -94,6 +95,7 @@ pub(super) struct Machine<'a> {
     pub created_at: Stamp,
     pub imaged_at: Option<Stamp>,
     pub first_seen: Option<Stamp>,
+    pub updated_at: Option<Stamp>,
     #[serde(borrow, deserialize_with = "nullable")]
     pub revision: Option<Text<'a>>,
     pub evidence: Option<Word<Evidence>>,
@@ -102,6 +104,7 @@ pub(super) struct Machine<'a> {
     pub ever_available: Option<bool>,
     pub lifecycle: Option<Word<Lifecycle>>,
     pub lifecycle_since: Option<Stamp>,
+    pub unreachable_since: Option<Stamp>,
     #[serde(borrow)]
     pub delete_requested: Option<DeleteRequest<'a>>,
     #[serde(borrow)]
@@ -170,7 +173,10 @@ pub(super) struct Open<'a> {
     pub since: Stamp,
     pub from: Option<u32>,
     pub to: Option<u32>,
-    pub drift: Option<bool>,
+    pub drift: Option<u32>,
+    /// The identities that were listed when it was sent.
+    #[serde(borrow)]
+    pub baseline: Option<Vec<Text<'a>>>,
     #[serde(borrow)]
     pub machines: Option<Vec<Text<'a>>>,
     #[serde(borrow)]
@@ -263,12 +269,16 @@ pub(super) struct Ask<'a> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args<'a> {
+    pub what: Option<Word<WaitKind>>,
+    pub number: Option<u32>,
+    #[serde(borrow)]
+    pub revision: Option<Text<'a>>,
     #[serde(borrow)]
     pub machine: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Facts<'a> {
     #[serde(borrow)]
     pub gates: Option<Vec<Gate<'a>>>,
@@ -278,6 +288,15 @@ pub(super) struct Facts<'a> {
     pub drain: Option<Vec<Drain<'a>>>,
     #[serde(borrow)]
     pub follow: Option<Follow<'a>>,
+    pub clock_ahead_seconds: Option<i32>,
+    pub witnesses: Option<Vec<Witness>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Witness {
+    pub what: Word<WitnessKind>,
+    pub at: Stamp,
 }
 
 #[derive(Deserialize)]
@@ -308,6 +327,7 @@ pub(super) struct Drain<'a> {
     pub since: Stamp,
     #[serde(borrow)]
     pub blocker: Option<Text<'a>>,
+    pub clear: Option<bool>,
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,392 @@
+//! Law 7, round and round: what is refused again and again, what is made and taken away for nothing, what is drained and
+//! put back in turn, and a pool that stands still.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::super::Notes;
+use super::super::facts::{Hit, Scene, Standing};
+use super::super::removal::writes_to_set;
+use super::super::truth::{Sent, Truth};
+use super::calm::{asks_people, is_whole};
+use crate::model::action::{Action, Because, Target, Verb};
+use crate::model::budget::HoldReason;
+use crate::model::ids::{EntryId, Key, Revision};
+use crate::model::inventory::ModelFields;
+use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::machine::{Condition, Lifecycle};
+use crate::model::policy::Policy;
+use crate::model::time::{Span, Time};
+
+/// So often within an hour one and the same write may be refused in the same way.
+// 12: tries that begin half a minute apart and double to a quarter of an hour are nine in the first hour.
+pub(in super::super) const REFUSED_AN_HOUR: usize = 12;
+const AN_HOUR: Span = Span::hours(1);
+
+/// What comes to nothing so often in a row comes to nothing for ever.
+const IN_A_ROW: u32 = 3;
+
+/// A pool that has something to do and does nothing for this long stands still.
+// 2 h: longer than every deadline and back-off of the defaults but those that name their moment.
+const STANDS_STILL: Span = Span::hours(2);
+
+/// What a write asks for. Batches are told apart by machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Content {
+    Raise { from: u32, to: u32 },
+    Model(ModelFields),
+    Machine(Verb, Key),
+}
+
+impl Content {
+    fn of(action: &Action) -> Vec<Content> {
+        match action {
+            Action::Raise { from, to, .. } => vec![Content::Raise { from: *from, to: *to }],
+            Action::UpdateModel { fields, .. } => vec![Content::Model(fields.clone())],
+            _ => {
+                let machine = |target: &Target| Content::Machine(action.verb(), target.key());
+                action.targets().iter().map(machine).collect()
+            }
+        }
+    }
+
+    /// How it ended for this machine, or at all.
+    fn refusal(&self, entry: &Entry) -> Option<Refusal> {
+        let (_, outcome) = entry.outcome()?;
+        match (self, outcome) {
+            (_, Outcome::Withdrawn) => None,
+            (Content::Machine(_, key), _) => {
+                entry.outcome_for(key)?.err().map(|refused| refused.refusal)
+            }
+            // Overtaken by a newer request, often our own, after it had its effect.
+            (Content::Raise { .. }, Outcome::Refused(refused))
+                if refused.refusal == Refusal::Preempted && entry.accepted().is_some() =>
+            {
+                None
+            }
+            (_, Outcome::Refused(refused)) => Some(refused.refusal),
+            _ => None,
+        }
+    }
+}
+
+/// One write, and when it was refused so.
+#[derive(Debug)]
+struct Tries {
+    content: Content,
+    refusal: Refusal,
+    at: VecDeque<Time>,
+}
+
+/// All of it.
+#[derive(Debug, Default)]
+pub struct Loops {
+    refused: Refusals,
+    unserved: Unserved,
+    vain: Vain,
+    drained: InTurn,
+    still: Still,
+    /// What the world outside was at the last turn.
+    outside: Option<Outside>,
+}
+
+/// What people and others change: with any of it, the same way may be gone once more.
+#[derive(Debug, Clone, PartialEq)]
+struct Outside {
+    desired: i64,
+    revision: Revision,
+    policy: Policy,
+}
+
+impl Loops {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+        let case = truth.case;
+        let outside = Outside {
+            desired: scene.desired,
+            revision: case.set.revision.clone(),
+            policy: case.policy.clone(),
+        };
+        let asked = !case.planned.report.asks.is_empty();
+        let moved = self.outside.as_ref() != Some(&outside);
+        if moved || asked {
+            self.unserved = Unserved::default();
+            self.drained = InTurn::default();
+        }
+        self.outside = Some(outside);
+        if self.refused.turn(truth, asked, notes) {
+            self.drained = InTurn::default();
+        }
+        self.unserved.turn(truth, scene, notes);
+        self.drained.turn(truth, scene, notes);
+        if !truth.calm || asked {
+            self.vain = Vain::default();
+            self.still = Still::default();
+            return;
+        }
+        self.vain.turn(truth, scene, notes);
+        self.still.turn(scene, notes);
+    }
+}
+
+/// The same write, refused in the same way.
+#[derive(Debug, Default)]
+struct Refusals {
+    /// Entries of the journal that were read, and those among them that had not ended.
+    read: usize,
+    open: Vec<usize>,
+    tries: Vec<Tries>,
+}
+
+impl Refusals {
+    /// True: something was refused since the last turn.
+    fn turn(&mut self, truth: &Truth, asked: bool, notes: &mut Notes) -> bool {
+        let journal = truth.journal;
+        let from = self.read.min(journal.len());
+        let mut looked: Vec<usize> = std::mem::take(&mut self.open);
+        looked.extend(from..journal.len());
+        self.read = journal.len();
+        if asked {
+            // A person's word is a reason to try at once.
+            self.tries.clear();
+        }
+        let mut any = false;
+        for at in looked {
+            let Some(entry) = journal.get(at) else { continue };
+            match entry.outcome() {
+                None => self.open.push(at),
+                Some((ended, _)) => any |= self.ended(entry, ended, notes),
+            }
+        }
+        any
+    }
+
+    fn ended(&mut self, entry: &Entry, ended: Time, notes: &mut Notes) -> bool {
+        let mut any = false;
+        let since = ended.minus(AN_HOUR);
+        self.tries.iter_mut().for_each(|tries| tries.at.retain(|at| *at > since));
+        self.tries.retain(|tries| !tries.at.is_empty());
+        for content in Content::of(&entry.action) {
+            // What is gone already, or needs no taking back, is no refusal.
+            let Some(refusal) = content.refusal(entry).filter(|how| *how != Refusal::Gone) else {
+                continue;
+            };
+            any = true;
+            let same = |tries: &&mut Tries| tries.refusal == refusal && tries.content == content;
+            if self.tries.iter_mut().find(same).is_none() {
+                let at = VecDeque::new();
+                self.tries.push(Tries { content: content.clone(), refusal, at });
+            }
+            let Some(tries) = self.tries.iter_mut().find(same) else { continue };
+            tries.at.push_back(ended);
+            if tries.at.len() > REFUSED_AN_HOUR {
+                let (count, verb) = (tries.at.len(), entry.verb().name());
+                let say = format!("the same {verb} was refused {count} times in an hour");
+                let machines = match &content {
+                    Content::Machine(_, key) => vec![key.clone()],
+                    _ => Vec::new(),
+                };
+                notes.add(7, format!("{say}, each time as {}", refusal.name()), machines);
+                tries.at.clear();
+            }
+        }
+        any
+    }
+}
+
+/// Machines of our raises that we took away before they ever served.
+#[derive(Debug, Default)]
+struct Unserved {
+    /// Machines of our raises, since what was outside last moved, and when they came.
+    born: BTreeMap<Key, Time>,
+    last: Option<Time>,
+    in_a_row: u32,
+}
+
+impl Unserved {
+    fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+        let now = truth.case.now;
+        // Who failed would have gone for that, whatever the plan calls it.
+        let ill = |key: &Key| {
+            let mut pairs = scene.pairs().filter(|(machine, _)| machine.key() == *key);
+            pairs.any(|(_, look)| look.standing == Standing::Failed)
+        };
+        if self.born.is_empty() && truth.births.is_empty() {
+            return;
+        }
+        for machine in truth.case.machines.iter().filter(|machine| machine.ever_available) {
+            if self.born.remove(&machine.key()).is_some() {
+                self.in_a_row = 0;
+            }
+        }
+        // Where the set lacked some of its capacity, a raise may bring them too: more than anybody asked for.
+        let more = |id: &EntryId| truth.sent.iter().any(|s| s.entry == *id && s.lacking > 0);
+        let ours =
+            truth.births.iter().filter(|birth| birth.of.as_ref().is_some_and(|id| !more(id)));
+        self.born.extend(ours.map(|birth| (birth.key.clone(), now)));
+        let deletes = truth.sent.iter().filter(|sent| sent.took && sent.verb == Verb::Delete);
+        let mut taken = Vec::new();
+        for sent in deletes {
+            let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry);
+            let targets = entry.map_or(&[][..], |entry| entry.action.targets());
+            for target in targets.iter().filter(|target| is_our_choice(target.because)) {
+                let key = target.key();
+                let born = self.born.remove(&key).filter(|_| sent.hit.contains(&key) && !ill(&key));
+                // One raise that brought many, of which many go, is one time.
+                if born.is_some_and(|at| self.last.is_none_or(|last| at > last)) {
+                    taken.push(key);
+                }
+            }
+        }
+        if !taken.is_empty() {
+            self.last = Some(now);
+            self.in_a_row += 1;
+        }
+        if self.in_a_row >= IN_A_ROW {
+            self.in_a_row = 0;
+            let say = "machines are made and taken away before they serve, again and again";
+            notes.add(7, say, taken);
+        }
+    }
+}
+
+/// Neither a failure nor a person chose it.
+const fn is_our_choice(because: Because) -> bool {
+    matches!(because, Because::Surplus | Because::Outdated)
+}
+
+/// The same write, accepted again and again without an effect.
+#[derive(Debug, Default)]
+struct Vain {
+    tries: Vec<(Content, u32)>,
+}
+
+impl Vain {
+    fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+        let writes = || truth.sent.iter().filter(|sent| writes_to_set(sent.verb));
+        if writes().any(|sent| sent.took) {
+            self.tries.clear();
+            return;
+        }
+        let waits = truth.case.planned.report.holds.iter().any(|hold| asks_people(hold, scene));
+        for content in writes().filter_map(|sent| accepted(truth, sent)).flatten() {
+            let at = self.tries.iter().position(|(known, _)| *known == content);
+            let at = at.unwrap_or_else(|| {
+                self.tries.push((content, 0));
+                self.tries.len() - 1
+            });
+            let Some((_, times)) = self.tries.get_mut(at) else { continue };
+            *times += 1;
+            // As often as this it is tried before a person is asked.
+            if *times > IN_A_ROW && !waits {
+                *times = 0;
+                let say = "the same write is accepted again and again, and changes nothing";
+                notes.add(7, say, Vec::new());
+            }
+        }
+    }
+}
+
+fn accepted(truth: &Truth, sent: &Sent) -> Option<Vec<Content>> {
+    let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry)?;
+    // One whose answer was lost was accepted by nobody.
+    let done = matches!(entry.outcome(), Some((_, Outcome::Done)));
+    (done || entry.accepted().is_some()).then(|| Content::of(&entry.action))
+}
+
+/// Machines drained and put back though nothing was refused.
+#[derive(Debug, Default)]
+struct InTurn {
+    pool: Option<[i64; 6]>,
+    /// A drain was begun since some were put back.
+    drains: bool,
+    rounds: u32,
+}
+
+impl InTurn {
+    fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+        let tally = &scene.tally;
+        let listed = i64::try_from(scene.looks.len()).unwrap_or(i64::MAX);
+        let moving = tally.ready + tally.leaving;
+        let pool =
+            [listed, moving, tally.failed, tally.named, tally.kept, i64::from(window(scene))];
+        let goes = |sent: &Sent| sent.took && matches!(sent.verb, Verb::Delete | Verb::Reimage);
+        if self.pool.replace(pool) != Some(pool) || truth.sent.iter().any(goes) {
+            (self.drains, self.rounds) = (false, 0);
+        }
+        let mut back = Vec::new();
+        for report in &truth.case.planned.report.machines {
+            let Some(machine) = truth.case.machines.get(report.index as usize) else { continue };
+            let was_out = matches!(machine.lifecycle, Lifecycle::Draining | Lifecycle::Drained);
+            let serves = machine.condition == Condition::Ready;
+            if was_out && serves && report.lifecycle == Lifecycle::InService {
+                back.push(machine.key());
+            }
+        }
+        if self.drains && !back.is_empty() {
+            self.rounds += 1;
+            self.drains = false;
+        }
+        self.drains |= truth.sent.iter().any(|sent| sent.took && sent.verb == Verb::Drain);
+        if self.rounds > IN_A_ROW {
+            self.rounds = 0;
+            let say = "machines are drained and put back in turn, and nothing was refused";
+            notes.add(7, say, back);
+        }
+    }
+}
+
+fn window(scene: &Scene) -> bool {
+    scene.case.policy.windows.at(scene.at).open
+}
+
+/// Something to do, nothing under way, and nobody is waited for.
+#[derive(Debug, Default)]
+struct Still {
+    since: Option<Time>,
+    /// The moments that holds named at the last turn.
+    moments: Vec<(HoldReason, Time)>,
+    told: bool,
+}
+
+impl Still {
+    fn turn(&mut self, scene: &Scene, notes: &mut Notes) {
+        let holds = &scene.case.planned.report.holds;
+        let moments: Vec<(HoldReason, Time)> = holds
+            .iter()
+            .map(|hold| (hold.reason, hold.recheck))
+            .filter(|(_, at)| *at > scene.at)
+            .collect();
+        let named = moments.iter().any(|moment| self.moments.contains(moment));
+        self.moments = moments;
+        let waits = named || holds.iter().any(|hold| asks_people(hold, scene));
+        let left = scene.rollout().is_some() || !is_whole(scene);
+        if waits || !left || goes_on(scene) || awaits_a_moment(scene) {
+            self.since = None;
+            return;
+        }
+        let since = *self.since.get_or_insert(scene.at);
+        if scene.at.since(since) > STANDS_STILL && !self.told {
+            self.told = true;
+            let say = format!(
+                "stands still since {since}: something is left to do, nothing is under way, and no hold names a person's verb or a moment"
+            );
+            notes.add(7, say, Vec::new());
+        }
+    }
+}
+
+/// Something is done, or ends by itself.
+fn goes_on(scene: &Scene) -> bool {
+    let (case, tally) = (scene.case, &scene.tally);
+    let open = case.journal.iter().any(|entry| !entry.is_ended());
+    let moves = tally.young + tally.updating + tally.unknown + tally.leaving + scene.pending;
+    let hit = scene.looks.iter().any(|look| look.hit != Hit::None);
+    open || hit || moves > 0 || !case.planned.actions.is_empty() || !case.set.complete
+}
+
+/// A back-off ends, or a window opens.
+fn awaits_a_moment(scene: &Scene) -> bool {
+    let state = &scene.case.planned.state;
+    let blocked = state.blocked.iter().any(|blocked| blocked.until > scene.at);
+    let refused = state.backoff.iter().any(|back_off| back_off.until > scene.at);
+    blocked || refused || !window(scene)
+}

@@ -1,0 +1,90 @@
+//! Law 7, the other way round: a pool at rest is let rest. A limit that stands is no reason to look at it again and again.
+
+use super::super::Notes;
+use super::super::facts::{Scene, Standing};
+use super::super::truth::Truth;
+use crate::model::action::Verb;
+use crate::model::journal::Entry;
+use crate::model::machine::Machine;
+use crate::model::rollout::Stage;
+use crate::model::time::{Span, Time};
+
+/// Nothing at rest is looked at more often, but at a moment that was known beforehand.
+const AT_REST: Span = Span::minutes(5);
+
+/// So many looks in a row that came early, each when the one before had asked for it, and showed nothing.
+// 3: a window, a soak and an age may end within minutes of each other.
+const FOR_NOTHING: u32 = 3;
+
+/// Machines of a raise that ended are listed within this time.
+const BIRTHS_SHOW: Span = Span::minutes(2);
+
+#[derive(Debug, Default)]
+pub struct Rest {
+    last: Option<Last>,
+    early: u32,
+}
+
+#[derive(Debug, PartialEq)]
+struct Last {
+    again: Time,
+    machines: Vec<Machine>,
+    capacity: u32,
+}
+
+impl Rest {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+        let case = truth.case;
+        let again = case.planned.report.again;
+        let early = again > case.now && again < scene.at.plus(AT_REST) && !is_known(scene, again);
+        let unchanged = case.before == Some(&case.planned.state);
+        if !early || !unchanged || !rests(scene) {
+            *self = Self::default();
+            return;
+        }
+        let now = Last { again, machines: case.machines.to_vec(), capacity: case.set.capacity };
+        let Some(last) = self.last.replace(now) else { return };
+        if last.machines != case.machines || last.capacity != case.set.capacity {
+            self.early = 0;
+        } else if case.now >= last.again {
+            self.early += 1;
+        }
+        if self.early >= FOR_NOTHING {
+            self.early = 0;
+            let say = format!("is at rest, and is looked at again and again, next at {again}");
+            notes.add(7, say, Vec::new());
+        }
+    }
+}
+
+/// The end of a back-off or of a bake, or an edge of a window.
+fn is_known(scene: &Scene, at: Time) -> bool {
+    let (policy, state) = (scene.case.policy, &scene.case.planned.state);
+    let refused = state.backoff.iter().map(|known| known.until);
+    let mut blocked = state.blocked.iter().map(|known| known.until);
+    let baked = match scene.rollout().map(|rollout| &rollout.stage) {
+        Some(Stage::Baking { since }) => Some(since.plus(policy.rollout.bake)),
+        _ => None,
+    };
+    let edge = policy.windows.at(scene.at).changes;
+    baked == Some(at) || edge == Some(at) || refused.chain(&mut blocked).any(|until| until == at)
+}
+
+/// Nothing comes, goes, is being made anew or may recover by itself, and all of it was seen.
+fn rests(scene: &Scene) -> bool {
+    let case = scene.case;
+    let under_way = |standing: Standing| {
+        use Standing::{Ghost, Leaving, Unknown, Unready, Updating, Young};
+        matches!(standing, Ghost | Leaving | Unknown | Unready | Updating | Young)
+    };
+    let still = !scene.looks.iter().any(|look| under_way(look.standing));
+    // What a raise asked for may be listed so long after its end.
+    let comes = |entry: &Entry| {
+        let lately = entry.outcome().is_some_and(|(at, _)| scene.at.since(at) < BIRTHS_SHOW);
+        entry.verb() == Verb::Raise && lately
+    };
+    let goes_on = |entry: &Entry| !entry.is_ended() || comes(entry);
+    let idle =
+        case.planned.actions.is_empty() && !case.journal.iter().skip(case.learnt).any(goes_on);
+    still && idle && scene.pending == 0 && case.set.complete && case.planned.report.asks.is_empty()
+}

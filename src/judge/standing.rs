@@ -1,0 +1,128 @@
+//! Where one machine stands, by its condition and its times.
+
+use super::Case;
+use super::facts::Standing;
+use super::names::{DOUBTED, Found, GIVEN_BACK, LEAVING, OPEN, TOMB, UPDATING};
+use crate::model::machine::{Condition, Lifecycle, Machine};
+use crate::model::policy::Policy;
+use crate::model::time::{Span, Time};
+
+pub(super) fn standing(
+    machine: &Machine,
+    found: Found,
+    policy: &Policy,
+    dark: Option<Dark>,
+    at: Time,
+) -> Standing {
+    use Lifecycle::{CutOff, Deleting, Drained, Draining, Standby, Updating};
+    let back = machine.lifecycle == Deleting && is_back(machine, found, at);
+    let on_its_way = matches!(machine.lifecycle, Draining | Drained | Deleting) && !back;
+    let rollout = &policy.rollout;
+    let lasted = at.since(machine.since);
+    let settled = machine.condition == Condition::Ready && lasted >= rollout.min_ready;
+    let settled = settled && !found.has(DOUBTED);
+    let went_dark = dark.is_some_and(|dark| dark.took(machine) && at < dark.over);
+    if found.has(TOMB) && machine.missed == 0 {
+        Standing::Ghost
+    } else if found.has(TOMB) {
+        Standing::Gone
+    } else if on_its_way || found.has(LEAVING) || machine.condition == Condition::Deleting {
+        Standing::Leaving
+    } else if matches!(machine.lifecycle, CutOff | Standby) {
+        Standing::Gray
+    } else if machine.condition == Condition::Unknown || machine.missed > 0 || went_dark {
+        Standing::Unknown
+    } else if machine.lifecycle == Updating || found.has(UPDATING) {
+        Standing::Updating
+    } else if settled {
+        Standing::Ready
+    } else if is_failed(machine, policy, at) {
+        Standing::Failed
+    } else if machine.ever_available {
+        Standing::Unready
+    } else {
+        Standing::Young
+    }
+}
+
+/// It was to be deleted and was not: the cloud said no, or no request is left that could. What carried a node is out of
+/// service until that is given back.
+fn is_back(machine: &Machine, found: Found, at: Time) -> bool {
+    let unknown_for = at.since(machine.lifecycle_since);
+    let quiet = !found.has(OPEN) && (found.has(GIVEN_BACK) || unknown_for >= TRACELESS);
+    quiet && machine.node.is_none()
+}
+
+/// A delete of which nothing is on record may still be under way for so long.
+// 30 s: the cloud shows a machine as going within seconds of the request.
+const TRACELESS: Span = Span::seconds(30);
+
+/// So many went dark together that it is more likely we who see nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dark {
+    began: Time,
+    /// From then on they are what they are shown to be.
+    over: Time,
+}
+
+/// What goes dark within this time goes together.
+const TOGETHER: Span = Span::minutes(1);
+
+impl Dark {
+    /// The first that is not over, if more than half of those that served went; of one or two all, and only if something
+    /// else was lost in that minute too.
+    pub(super) fn of(case: &Case, at: Time) -> Option<Self> {
+        let inside = |m: &&Machine| m.ever_available && m.lifecycle == Lifecycle::InService;
+        let served = case.machines.iter().filter(inside).count();
+        let gone = case.machines.iter().filter(inside);
+        let mut gone: Vec<Time> =
+            gone.filter(|m| m.condition == Condition::Unready).map(|m| m.since).collect();
+        gone.sort_unstable();
+        let least = if served > 2 { served / 2 + 1 } else { served };
+        gone.iter().enumerate().find_map(|(index, began)| {
+            let dark = Dark { began: *began, over: began.plus(case.policy.repair.window) };
+            let with = gone.iter().skip(index).take_while(|since| **since <= dark.ends()).count();
+            let heard = case.facts.witnesses.iter().any(|witness| {
+                witness.at >= dark.began.minus(TOGETHER) && witness.at <= dark.ends()
+            });
+            (with >= least && (served > 2 || heard) && at < dark.over).then_some(dark)
+        })
+    }
+
+    fn ends(self) -> Time {
+        self.began.plus(TOGETHER)
+    }
+
+    fn took(self, machine: &Machine) -> bool {
+        let unready = machine.condition == Condition::Unready;
+        unready && machine.since >= self.began && machine.since <= self.ends()
+    }
+}
+
+/// Ill past its grace, or never up in time.
+pub(super) fn is_failed(machine: &Machine, policy: &Policy, at: Time) -> bool {
+    let lasted = at.since(counted_from(machine, at));
+    let deadline = policy.rollout.readiness_deadline;
+    let ill = match machine.condition {
+        Condition::Failed | Condition::Unready | Condition::Stopped => {
+            lasted >= policy.repair.after
+        }
+        Condition::Provisioning => lasted >= deadline,
+        _ => false,
+    };
+    // What serves at last is given the time to show it.
+    let never = !machine.ever_available && machine.condition != Condition::Ready;
+    ill || (never && at.since(watched_from(machine, at)) >= deadline)
+}
+
+/// No deadline of a machine counts time in which we had not seen it, nor any before its present disk or its last update:
+/// the clocks of others tell births and changes, and may be wrong.
+fn watched_from(machine: &Machine, at: Time) -> Time {
+    let steps = [Some(machine.first_seen), Some(machine.imaged), machine.updated];
+    steps.into_iter().flatten().fold(machine.first_seen, Time::max).min(at)
+}
+
+/// When the time of its present condition begins to count.
+pub(super) fn counted_from(machine: &Machine, at: Time) -> Time {
+    watched_from(machine, at).max(machine.since)
+}

@@ -1,0 +1,115 @@
+//! Whether a machine can be had in place of one that is given up, told from refusals, from the set, and from who writes it.
+
+use super::facts::Scene;
+use crate::model::ids::Zone;
+use crate::model::inventory::Native;
+use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::policy::{Natives, Owner, Unconfirmed};
+use crate::model::quantity::MOST_MACHINES;
+use crate::model::rollout::{BackOff, EtagVerdict};
+use crate::model::time::{Span, Time};
+
+/// A refused raise is not sent again sooner.
+const NO_SOONER: Span = Span::seconds(30);
+
+/// Others' writes count for so long.
+const AN_HOUR: Span = Span::hours(1);
+
+/// The cloud has no room for one more, and said so.
+pub(super) fn short(scene: &Scene) -> bool {
+    let spent = scene.case.facts.quota.as_ref().is_some_and(|q| q.cores_left < q.cores_each);
+    let full = scene.desired >= i64::from(MOST_MACHINES);
+    let said: Vec<&BackOff> = waiting(scene).filter(|b| has_cause(scene, b)).collect();
+    let quota = said.iter().any(|b| b.refusal == Refusal::Quota);
+    let no_room = || said.iter().filter(|b| b.refusal == Refusal::NoCapacity);
+    let zones = &scene.case.set.zones;
+    let in_zone = |zone: &Zone| no_room().any(|b| b.zone.as_ref() == Some(zone));
+    let nowhere =
+        if zones.is_empty() { no_room().next().is_some() } else { zones.iter().all(in_zone) };
+    full || spent || quota || nowhere || no_room().any(|b| b.zone.is_none())
+}
+
+/// No raise may be sent, for a reason that is mended by nobody who leaves.
+pub(super) fn shut(scene: &Scene) -> bool {
+    let (case, set) = (scene.case, scene.case.set);
+    let scarce = |refusal| matches!(refusal, Refusal::NoCapacity | Refusal::Quota);
+    let refused = waiting(scene).any(|b| !scarce(b.refusal) && !is_answered(scene, b));
+    let native = case.policy.natives == Natives::Refuse && !set.natives.is_empty();
+    refused || just_refused(scene) || native || is_overwritten(scene)
+}
+
+/// As either memory has it: what is dropped without cause still stands.
+fn waiting<'s>(scene: &'s Scene) -> impl Iterator<Item = &'s BackOff> {
+    let (before, now) = (scene.case.before, &scene.case.planned.state);
+    // A person's word, carried out in this plan, may have lifted them.
+    let before = before.filter(|_| !is_asked(scene));
+    let all = now.backoff.iter().chain(before.into_iter().flat_map(|before| &before.backoff));
+    all.filter(|b| b.until > scene.at)
+}
+
+fn is_asked(scene: &Scene) -> bool {
+    scene.case.planned.report.asks.iter().any(|answer| answer.accepted)
+}
+
+fn raises<'s>(scene: &'s Scene) -> impl Iterator<Item = &'s Entry> {
+    use crate::model::action::Verb;
+    scene.case.journal.iter().filter(|entry| entry.verb() == Verb::Raise)
+}
+
+/// It was known before, or the journal has the refusal.
+fn has_cause(scene: &Scene, back_off: &BackOff) -> bool {
+    let before = scene.case.before.is_some_and(|p| p.backoff.iter().any(|b| b.at == back_off.at));
+    let refused = |entry: &Entry| matches!(entry.outcome(), Some((at, Outcome::Refused(_))) if at == back_off.at);
+    before || raises(scene).any(refused)
+}
+
+fn is_answered(scene: &Scene, back_off: &BackOff) -> bool {
+    raises(scene).any(|raise| raise.written > back_off.at && went_well(raise))
+}
+
+fn went_well(raise: &Entry) -> bool {
+    raise.accepted().is_some() || matches!(raise.outcome(), Some((_, Outcome::Done)))
+}
+
+/// A raise was refused a moment ago, whatever the planner remembers of it.
+fn just_refused(scene: &Scene) -> bool {
+    let shown = scene.case.journal.get(scene.case.learnt..).unwrap_or_default();
+    let lately = |raise: &Entry| {
+        let Some((at, Outcome::Refused(why))) = raise.outcome() else { return false };
+        use Refusal::{Conflict, Forbidden, Gone, Invalid, Throttled};
+        let no = matches!(why.refusal, Throttled | Conflict | Forbidden | Invalid | Gone);
+        // A conflict that our own look found was never sent.
+        let sent = why.code.as_deref() != Some(crate::model::journal::CHANGED_SINCE_READ);
+        let until: Time = why.retry_at.unwrap_or(at.plus(NO_SOONER)).min(at.plus(NO_SOONER));
+        no && sent && raise.accepted().is_none() && until > scene.at
+    };
+    let later = |at: Time| raises(scene).any(|raise| raise.written > at && went_well(raise));
+    !is_asked(scene)
+        && shown.iter().any(|entry| {
+            entry.verb() == crate::model::action::Verb::Raise
+                && lately(entry)
+                && !entry.outcome().is_some_and(|(at, _)| later(at))
+        })
+}
+
+/// Others write the number: a second writer whom nobody allowed, or one from whom no version of the set protects.
+fn is_overwritten(scene: &Scene) -> bool {
+    let (policy, set, state) = (scene.case.policy, scene.case.set, &scene.case.planned.state);
+    let within = |at: &&Time| scene.at.since(**at) < AN_HOUR;
+    let theirs = state.desired.others.iter().filter(within).count();
+    let ours = policy.owner == Owner::Pool;
+    let agreed = policy.unconfirmed == Unconfirmed::Allow
+        || state.desired.confirmed.is_some_and(|at| scene.at.since(at) < AN_HOUR);
+    let company = !ours || theirs > 0 || set.natives.contains(&Native::Autoscale);
+    (ours && theirs >= 2 && !agreed) || (company && stays(scene))
+}
+
+/// The version of the set does not move with its capacity, or there is none.
+fn stays(scene: &Scene) -> bool {
+    let set = scene.case.set;
+    let Some(etag) = &set.etag else { return true };
+    let before = scene.case.before.map(|before| &before.etag);
+    let known = before.is_some_and(|known| known.verdict == EtagVerdict::Stays);
+    let seen = before.and_then(|known| known.last.as_ref());
+    known || seen.is_some_and(|(last, capacity)| last == etag && *capacity != set.capacity)
+}

@@ -1,0 +1,134 @@
+//! Law 7, round and round.
+
+use super::history::{Beside, hold, sent, turn};
+use super::*;
+use crate::judge::history::{Past, REFUSED_AN_HOUR};
+use crate::judge::{Birth, Sent, Truth, after};
+use crate::model::action::Verb;
+use crate::model::ids::Key;
+use Because::{Outdated, Surplus};
+
+fn told(pool: Pool) -> Pool {
+    pool.set(|pool| pool.holds.push(hold(true, Span::ZERO, None)))
+}
+
+fn broken(pool: &Pool) -> bool {
+    turn(pool, &mut Past::default(), Beside::default()).contains(&7)
+}
+
+#[test]
+fn the_same_write_is_refused_again_and_again() {
+    let tries = |count: i64, each: Span, what: fn(Pool, i64) -> Pool, why: Refusal| {
+        let pool = told(Pool::of(3, 1, 0).serving("abc", OLD).no_rollout());
+        broken(&(0..count).rev().fold(pool, |pool, n| {
+            let at = each.times(n);
+            what(pool, n).earlier(at.plus(Span::seconds(2)), &refused(why, at))
+        }))
+    };
+    let (most, hour) = (REFUSED_AN_HOUR as i64, Span::hours(1).millis());
+    let (within, beyond) =
+        (Span::from_millis(hour / (most + 2)), Span::from_millis(hour / (most - 1)));
+    let raise: fn(Pool, i64) -> Pool = |pool, _| pool.raise(1);
+    assert!(!tries(most, within, raise, Refusal::NoCapacity), "as many as may be");
+    assert!(tries(most + 1, within, raise, Refusal::NoCapacity), "one more");
+    assert!(!tries(most + 1, beyond, raise, Refusal::NoCapacity), "in more than an hour");
+    let other: fn(Pool, i64) -> Pool = |pool, n| pool.raise(n as u32 + 1);
+    assert!(!tries(most + 1, within, other, Refusal::NoCapacity), "each asks for more");
+    let delete: fn(Pool, i64) -> Pool = |pool, _| pool.delete("ab", Outdated);
+    assert!(tries(most + 1, within, delete, Refusal::Forbidden), "the same machines");
+    assert!(!tries(most + 1, within, delete, Refusal::Gone), "gone is no refusal");
+    let in_turn: fn(Pool, i64) -> Pool =
+        |pool, n| pool.delete(if n % 2 == 0 { "a" } else { "b" }, Outdated);
+    assert!(!tries(most + 1, within, in_turn, Refusal::Forbidden), "another one each time");
+    let model: fn(Pool, i64) -> Pool = |pool, _| pool.write_model();
+    assert!(tries(most + 1, within, model, Refusal::Conflict), "the same fields");
+}
+
+/// A turn in which these were born, and this was sent for the first entry.
+fn turn_with(pool: &Pool, past: &mut Past, births: &[Birth], sent: &[Sent], calm: bool) -> bool {
+    pool.check(|case| {
+        let truth = Truth {
+            case,
+            world: &[],
+            coming: 0,
+            sent,
+            births,
+            journal: &pool.journal,
+            stored: 0,
+            calm,
+        };
+        after(&truth, past).iter().any(|note| note.law == 7)
+    })
+}
+
+#[test]
+fn machines_are_made_and_taken_away_before_they_serve() {
+    let run = |because: Because, served: bool, rounds: i64| {
+        let mut past = Past::default();
+        let mut any = false;
+        for n in 0..rounds {
+            let at = NOW.plus(Span::minutes(10 * n));
+            let born = Birth { key: Key::new("vm-n"), of: Some(EntryId::new("e0")) };
+            let rest = told(Pool::of(3, 1, 0).serving("abc", NEW).no_rollout());
+            let young = || rest_with(served, at);
+            any |= turn_with(&Pool { now: at, ..rest }, &mut past, &[born], &[], false);
+            let gone = young().delete("n", because).earlier(Span::ZERO, &accepted(Span::ZERO));
+            let hit = Sent { hit: vec![Key::new("vm-n")], ..sent(Verb::Delete) };
+            let later = Pool { now: at.plus(Span::minutes(1)), ..gone };
+            any |= turn_with(&young(), &mut past, &[], &[], false);
+            any |= turn_with(&later, &mut past, &[], &[hit], false);
+        }
+        any
+    };
+    assert!(!run(Surplus, false, 2), "twice");
+    assert!(run(Surplus, false, 3), "three times in a row");
+    assert!(!run(Surplus, true, 9), "they served in between");
+    assert!(!run(Because::Failed, false, 9), "they failed");
+}
+
+fn rest_with(served: bool, now: Time) -> Pool {
+    let pool = told(Pool::of(3, 1, 0).serving("abc", NEW).no_rollout());
+    let pool = pool.with("n", NEW, Condition::Provisioning);
+    Pool { now, ..pool.edit("n", |m| m.ever_available = served) }
+}
+
+#[test]
+fn a_write_is_accepted_in_vain() {
+    let run = |took: bool, calm: bool, verb: Option<&'static str>| {
+        let pool = Pool::of(3, 1, 0).serving("abc", NEW).no_rollout();
+        let pool = pool.set(|pool| pool.holds.push(hold(true, Span::ZERO, verb)));
+        let pool = pool.write_model().earlier(Span::ZERO, &done(Span::ZERO));
+        let wrote = [Sent { took, ..sent(Verb::UpdateModel) }];
+        let mut past = Past::default();
+        (0..4).any(|_| turn_with(&pool, &mut past, &[], &wrote, calm))
+    };
+    assert!(run(false, true, None), "it changes nothing");
+    assert!(!run(true, true, None), "it changes something");
+    assert!(!run(false, true, Some("approve")), "a person is asked");
+    assert!(!run(false, false, None), "in a storm");
+}
+
+#[test]
+fn a_pool_stands_still() {
+    let after_hours = |pool: &dyn Fn(Time) -> Pool, hours: i64| {
+        let mut past = Past::default();
+        (0..hours * 12).any(|n| {
+            let now = NOW.plus(Span::minutes(5 * n));
+            turn(&pool(now), &mut past, Beside { calm: true, ..Beside::default() }).contains(&7)
+        })
+    };
+    let missing = |now: Time, recheck: Time, verb: Option<&'static str>| {
+        let pool = Pool::of(3, 1, 0).serving("ab", NEW).no_rollout();
+        pool.set(|pool| {
+            let mut hold = hold(true, Span::ZERO, verb);
+            hold.recheck = recheck;
+            pool.holds.push(hold);
+            (pool.now, pool.set.read_at) = (now, now.minus(Span::seconds(1)));
+        })
+    };
+    let soon = |now: Time| missing(now, now.plus(Span::minutes(5)), None);
+    assert!(!after_hours(&soon, 2), "for two hours");
+    assert!(after_hours(&soon, 3), "for three hours");
+    let asks = |now: Time| missing(now, now.plus(Span::minutes(5)), Some("approve"));
+    assert!(!after_hours(&asks, 9), "a person is asked");
+}

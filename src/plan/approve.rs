@@ -1,0 +1,182 @@
+//! What waits for a person's approval, and what an approval covers: one thing that the last plan showed, and nothing that
+//! began since.
+
+use crate::model::budget::{Hold, HoldReason};
+use crate::model::plan::{Ask, Input, WaitKind};
+use crate::model::rollout::{PoolState, Stage, Wait};
+use crate::model::time::Time;
+
+use super::Desk;
+use super::course;
+use super::desired;
+
+/// As a person names it.
+fn shown(wait: &Wait) -> String {
+    match (wait.number, &wait.revision) {
+        (Some(number), _) => format!("{} {number}", wait.what.name()),
+        (None, Some(revision)) => format!("{} {revision}", wait.what.name()),
+        (None, None) => wait.what.name().into(),
+    }
+}
+
+fn list<'w>(waits: impl Iterator<Item = &'w Wait>) -> String {
+    waits.map(shown).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn approve(input: &Input, memory: &mut PoolState, ask: &Ask) -> Result<String, String> {
+    if input.state.is_none() {
+        return Err("the pool is seen for the first time; read what waits, and ask again".into());
+    }
+    let at = named(&memory.waiting, ask)?;
+    let wait = memory.waiting[at].clone();
+    if wait.since > ask.at.min(input.now) {
+        let (what, since) = (shown(&wait), wait.since);
+        return Err(format!("{what} began to wait at {since}, after this was asked; ask again"));
+    }
+    let said = cover(input, memory, &wait)?;
+    memory.waiting.remove(at);
+    Ok(said)
+}
+
+/// The one entry that the ask is about.
+fn named(waiting: &[Wait], ask: &Ask) -> Result<usize, String> {
+    let about = &ask.about;
+    let fits = |wait: &Wait| {
+        about.what.is_none_or(|what| what == wait.what)
+            && about.number.is_none_or(|number| wait.number == Some(number))
+            && about
+                .revision
+                .as_ref()
+                .is_none_or(|revision| wait.revision.as_ref() == Some(revision))
+    };
+    if waiting.is_empty() {
+        return Err("nothing waits for an approval".into());
+    }
+    if about.what.is_none() && waiting.len() > 1 {
+        let all = list(waiting.iter());
+        return Err(format!("several things wait: {all}; say which by `what`"));
+    }
+    let mut fitting = waiting.iter().enumerate().filter(|(_, wait)| fits(wait));
+    match (fitting.next(), fitting.next()) {
+        (Some((at, _)), None) => Ok(at),
+        (Some(_), Some(_)) => {
+            let all = list(waiting.iter().filter(|wait| fits(wait)));
+            Err(format!("several things wait: {all}; say which by `number` or `revision`"))
+        }
+        (None, _) => Err(format!("what waits is another: {}", list(waiting.iter()))),
+    }
+}
+
+/// What it says yes to, if that stands there still.
+fn cover(input: &Input, memory: &mut PoolState, wait: &Wait) -> Result<String, String> {
+    let other = || Err(format!("{} waits no more", shown(wait)));
+    let here = wait.revision.as_ref() == Some(&input.set.revision);
+    match wait.what {
+        WaitKind::Checkpoint => {
+            let ahead = checkpoint(input, memory);
+            let Some(rollout) = memory.rollout.as_mut().filter(|_| ahead == wait.number) else {
+                return other();
+            };
+            rollout.approved = true;
+            Ok("the checkpoint is approved".into())
+        }
+        WaitKind::ScaleDown => {
+            scale_down(input, memory, wait.number.unwrap_or(0)).map_or_else(other, Ok)
+        }
+        WaitKind::FirstSurplus => {
+            memory.surplus_confirmed = true;
+            agree(memory, wait.number.unwrap_or(0), input.now);
+            Ok("surplus may leave".into())
+        }
+        WaitKind::OtherWriter if wait.number == Some(input.set.capacity) => {
+            memory.desired.others.clear();
+            Ok("what others wrote to the capacity stands".into())
+        }
+        WaitKind::Adoption if here => {
+            (memory.advisory_held, memory.adoption_held) = (false, false);
+            memory.advisory_before = Some(input.cloud_time(input.now));
+            Ok(format!("machines that are not on {} are replaced", input.set.revision))
+        }
+        WaitKind::Model if here => {
+            memory.model_accepted = Some(input.set.revision.clone());
+            Ok("the model in the set is accepted".into())
+        }
+        WaitKind::OtherWriter | WaitKind::Adoption | WaitKind::Model => other(),
+    }
+}
+
+/// So many may leave as surplus beside those that the brake allows.
+pub(super) const fn agree(memory: &mut PoolState, many: u32, now: Time) {
+    (memory.desired.confirmed, memory.desired.agreed) = (Some(now), many);
+}
+
+fn scale_down(input: &Input, memory: &mut PoolState, to: u32) -> Option<String> {
+    let from = memory.desired.count;
+    match &memory.desired.waiting {
+        Some(fall) if fall.to == to => {
+            agree(memory, from.saturating_sub(to), input.now);
+            desired::fall_to(input, memory, to);
+            // Falls are measured from what a person agreed to.
+            memory.desired.falls.clear();
+            Some(format!("the size falls from {from} to {to}"))
+        }
+        // It fell already, and the brake holds what stands above it.
+        None if from == to => {
+            let there = input.machines.len() as u32;
+            agree(memory, there.saturating_sub(to), input.now);
+            Some("what stands above the size may leave".into())
+        }
+        _ => None,
+    }
+}
+
+/// Machines of the checkpoint that is reached and that nobody approved yet.
+fn checkpoint(input: &Input, memory: &PoolState) -> Option<u32> {
+    let rollout = memory.rollout.as_ref()?;
+    let ahead = input.policy.rollout.checkpoints.get(rollout.passed as usize)?;
+    let waits = rollout.soaking.is_some() && ahead.approval && !rollout.approved;
+    let stopped = matches!(rollout.stage, Stage::Failing { .. });
+    (waits && !stopped).then(|| course::reached_at(ahead, rollout))
+}
+
+/// Write down what waits now: every hold that asks for an approval, and a checkpoint from when it was reached.
+pub(super) fn note(desk: &mut Desk) {
+    let (input, now) = (desk.input, desk.input.now);
+    let known = std::mem::take(&mut desk.memory.waiting);
+    let asks = |hold: &&Hold| hold.verb == Some("approve") || hold.reason == HoldReason::Adoption;
+    let asking = desk.holds.list().iter().filter(asks);
+    let mut waits: Vec<Wait> = asking.filter_map(|hold| of_hold(desk, hold)).collect();
+    let wait = |number| Wait { what: WaitKind::Checkpoint, number, revision: None, since: now };
+    waits.extend(checkpoint(input, &desk.memory).map(|at| wait(Some(at))));
+    for wait in &mut waits {
+        let is = |old: &&Wait| {
+            (old.what, old.number, &old.revision) == (wait.what, wait.number, &wait.revision)
+        };
+        wait.since = known.iter().find(is).map_or(now, |old| old.since);
+    }
+    waits.sort();
+    waits.dedup();
+    desk.memory.waiting = waits;
+}
+
+fn of_hold(desk: &Desk, hold: &Hold) -> Option<Wait> {
+    let here = || Some(desk.input.set.revision.clone());
+    let number = |name: &str| {
+        let found = hold.numbers.iter().find(|(key, _)| *key == name);
+        found.and_then(|(_, number)| u32::try_from(*number).ok())
+    };
+    let (what, number, revision) = match hold.reason {
+        HoldReason::ScaleDownUnconfirmed => match number("to") {
+            Some(to) => (WaitKind::ScaleDown, Some(to), None),
+            None => (WaitKind::FirstSurplus, number("surplus"), None),
+        },
+        HoldReason::Brake => (WaitKind::ScaleDown, Some(desk.memory.desired.count), None),
+        HoldReason::TwoWriters | HoldReason::UnsafeRaise => {
+            (WaitKind::OtherWriter, Some(desk.input.set.capacity), None)
+        }
+        HoldReason::Adoption => (WaitKind::Adoption, None, here()),
+        HoldReason::ModelUnproven => (WaitKind::Model, None, here()),
+        _ => return None,
+    };
+    Some(Wait { what, number, revision, since: desk.input.now })
+}

@@ -1,0 +1,87 @@
+//! The repair breaker: where too many machines that served look failed, it is most likely our sight or something beside
+//! them that is ill, and repair stops itself.
+
+use crate::model::action::Because;
+use crate::model::ids::Key;
+use crate::model::plan::Input;
+use crate::model::rollout::PoolState;
+use crate::model::time::Time;
+
+use super::health::{Burst, failed_from};
+use super::rows::{Group, Row, is};
+
+/// Failures remembered at most.
+// 4,000: four times the largest set, so that the list does not grow for ever.
+const REMEMBERED: usize = 4_000;
+
+/// Whether repair is stopped. It opens above the share of D, and closes when no more than the share are failed, by a
+/// verb, or when a machine made since it opened serves: the cloud makes good ones, so those that failed are ill.
+pub(super) fn is_open(input: &Input, memory: &mut PoolState, rows: &[Row]) -> bool {
+    note_failures(input, memory, rows);
+    if let Some(opened) = memory.breaker_opened
+        && rows.iter().any(|row| serves_since(input, row, opened))
+    {
+        memory.breaker_released = memory.breaker_released.max(Some(input.now));
+    }
+    let many = failed(input, memory, rows);
+    let percent = u64::from(input.policy.repair.breaker_percent);
+    let share = (u64::from(memory.desired.count) * percent / 100).max(1);
+    let open = many as u64 > share;
+    memory.breaker_opened = if open { memory.breaker_opened.or(Some(input.now)) } else { None };
+    open
+}
+
+/// Each machine's latest failure; those that are failed still are kept, whatever their age.
+fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
+    let (window, burst) = (input.policy.repair.window, Burst::of(input));
+    for row in rows.iter().filter(|row| row.group == Group::Failed) {
+        let machine = row.machine(input);
+        if !machine.ever_available {
+            continue;
+        }
+        let at = failed_from(input, machine, burst);
+        let room = memory.casualties.len() < REMEMBERED;
+        match memory.casualties.iter_mut().find(|(key, _)| is(key, machine)) {
+            Some((_, latest)) => *latest = at.max(*latest),
+            None if room => memory.casualties.push((machine.key(), at)),
+            None => {}
+        }
+    }
+    let still = |key: &Key| {
+        let mut failed = rows.iter().filter(|row| row.group == Group::Failed);
+        failed.any(|row| is(key, row.machine(input)))
+    };
+    memory.casualties.retain(|(key, at)| input.now.since(*at) < window || still(key));
+}
+
+/// Failed machines that count: those that are failed now, and those that were removed for it within the window. One that
+/// serves again, or leaves for another reason, is no sign of anything.
+pub(super) fn failed(input: &Input, memory: &PoolState, rows: &[Row]) -> usize {
+    let counts = |(key, at): &&(Key, Time)| {
+        let row = rows.iter().find(|row| is(key, row.machine(input)));
+        let elsewise =
+            |row: &Row| row.group == Group::Leaving && row.because != Some(Because::Failed);
+        let spared = row.is_some_and(|row| row.group.exists() || elsewise(row));
+        !spared && memory.breaker_released.is_none_or(|released| *at > released)
+    };
+    memory.casualties.iter().filter(counts).count()
+}
+
+fn serves_since(input: &Input, row: &Row, opened: Time) -> bool {
+    row.group == Group::Ready && row.machine(input).first_seen > opened
+}
+
+/// The failed machine that leaves to make room: one that was made since the breaker opened and failed as well, else the
+/// first.
+pub(super) fn let_one_go(input: &Input, memory: &PoolState, rows: &[Row]) -> Option<usize> {
+    let opened = memory.breaker_opened?;
+    if input.now.since(opened) < input.policy.repair.window {
+        return None;
+    }
+    let free = |row: &Row| {
+        row.group == Group::Failed && !(row.is_untouchable() || row.waiting || row.returning)
+    };
+    let made = |row: &Row| row.machine(input).first_seen > opened;
+    let of = |young: bool| rows.iter().position(|row| free(row) && made(row) == young);
+    of(true).or_else(|| of(false))
+}

@@ -1,0 +1,162 @@
+//! What a rollout waits for on its way: checkpoints with their soak, their gates and their approval, and the watch after
+//! the last machine.
+
+use crate::model::plan::{Gate, Input, Verdict};
+use crate::model::rollout::{Cause, Ending, Move, PoolState, Rollout, Stage};
+use crate::model::time::Time;
+
+use super::course::{end, fail, reached_at};
+
+/// How a checkpoint stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Barrier {
+    None,
+    /// Not more than this many may be new; waits for machines.
+    Filling(u32),
+    /// Reached; soaks until then.
+    Soaking(u32, Time),
+    Approval(u32),
+    GateUnknown(u32, Box<str>),
+    GateFailed(u32, Box<str>),
+}
+
+impl Barrier {
+    pub const fn limit(&self) -> Option<u32> {
+        match self {
+            Barrier::None => None,
+            Barrier::Filling(n)
+            | Barrier::Soaking(n, _)
+            | Barrier::Approval(n)
+            | Barrier::GateUnknown(n, _)
+            | Barrier::GateFailed(n, _) => Some(*n),
+        }
+    }
+}
+
+/// Pass the checkpoints that are done, and say what the next one waits for. A failing gate fails the rollout.
+pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Barrier {
+    loop {
+        let Some(rollout) = &mut memory.rollout else { return Barrier::None };
+        let checkpoints = &input.policy.rollout.checkpoints;
+        let Some(ahead) = checkpoints.get(rollout.passed as usize) else { return Barrier::None };
+        let limit = reached_at(ahead, rollout);
+        if proven < limit {
+            // Reached once more it waits once more: a yes was to what served then.
+            (rollout.soaking, rollout.approved) = (None, false);
+            return Barrier::Filling(limit);
+        }
+        let since = *rollout.soaking.get_or_insert(input.now);
+        let soaked = since.plus(ahead.soak);
+        let verdict = |name: &str| {
+            let gate = input.facts.gates.iter().find(|gate| &*gate.name == name);
+            gate.map_or(Verdict::Unknown, |gate| verdict(input, gate, since, soaked))
+        };
+        let worst = ahead.gates.iter().map(|name| (verdict(name), name));
+        if let Some((_, name)) = worst.clone().find(|(v, _)| *v == Verdict::Fail) {
+            fail(input, memory, &format!("gate {name} failed at checkpoint {}", ahead.at));
+            return Barrier::GateFailed(limit, name.clone());
+        }
+        if input.now < soaked {
+            return Barrier::Soaking(limit, soaked);
+        }
+        if let Some((_, name)) = worst.clone().find(|(v, _)| *v == Verdict::Unknown) {
+            if input.now.since(soaked) >= input.policy.rollout.progress_deadline {
+                fail(input, memory, &format!("gate {name} gave no verdict in time"));
+            }
+            return Barrier::GateUnknown(limit, name.clone());
+        }
+        if ahead.approval && !rollout.approved {
+            return Barrier::Approval(limit);
+        }
+        pass(rollout);
+    }
+}
+
+/// What a gate says of a question that was asked at `asked` and is answered at `until` at the soonest. An older verdict
+/// says nothing of it.
+fn verdict(input: &Input, gate: &Gate, asked: Time, until: Time) -> Verdict {
+    let at = gate.at.min(input.now);
+    match gate.verdict {
+        Verdict::Fail if at >= asked => Verdict::Fail,
+        Verdict::Pass if at >= until => Verdict::Pass,
+        Verdict::Fail | Verdict::Pass | Verdict::Unknown => Verdict::Unknown,
+    }
+}
+
+pub(super) fn pass(rollout: &mut Rollout) {
+    rollout.passed = rollout.passed.saturating_add(1);
+    rollout.soaking = None;
+    rollout.approved = false;
+}
+
+/// Everything that may be touched is done: watch the gates for a while, then end. `skip`: a person waits no longer.
+pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept: u32, skip: bool) {
+    let moving = memory.model.writing.as_ref().is_some_and(|ours| ours.fields.names_machine());
+    let Some(rollout) = &mut memory.rollout else { return };
+    // With another model in the set, whatever is lost later comes up on that one: it has not ended.
+    if at_goal && (moving || input.set.revision != rollout.to) {
+        return;
+    }
+    let done = if at_goal { Move::Bake { since: input.now } } else { Move::Unbake };
+    // What is paused or stopped after failures does not begin its watch.
+    if let Ok(stage) = rollout.stage.clone().after(done) {
+        rollout.stage = stage;
+    }
+    let Stage::Baking { since } = rollout.stage else { return };
+    // A way back that had nothing to replace has nothing to be watched for.
+    let unmoved = rollout.cause == Cause::Rollback && rollout.covered == 0;
+    let watch = if skip || unmoved { Watch::Over } else { watched(input, since) };
+    match watch {
+        Watch::Failed(gate) => fail(input, memory, &format!("gate {gate} failed while baking")),
+        Watch::On(_) => {}
+        Watch::Blind(gate, until) if input.now >= until => {
+            fail(input, memory, &format!("gate {gate} gave no verdict in time while baking"));
+        }
+        Watch::Blind(..) => {}
+        Watch::Over => {
+            let whole = kept == 0;
+            // What is kept was covered and is left.
+            rollout.progress.outdated_left = kept;
+            end(
+                input,
+                memory,
+                if whole { Ending::Succeeded } else { Ending::SucceededWithExceptions },
+            );
+        }
+    }
+}
+
+/// How the watch after the last machine stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Watch<'a> {
+    /// Goes on until then.
+    On(Time),
+    Failed(&'a str),
+    /// The time is over and this gate has no verdict: waited for until then.
+    Blind(&'a str, Time),
+    Over,
+}
+
+/// The gates that are measured, and those that a checkpoint names: a rollout that had to pass them ends on a word of
+/// theirs. Where nothing is to be watched, none is asked.
+pub(super) fn watched<'a>(input: &Input<'a>, since: Time) -> Watch<'a> {
+    let (bake, facts) = (input.policy.rollout.bake, input.facts);
+    if bake.is_zero() {
+        return Watch::Over;
+    }
+    let until = since.plus(bake);
+    let says = |gate: &Gate| verdict(input, gate, since, until);
+    if let Some(gate) = facts.gates.iter().find(|gate| says(gate) == Verdict::Fail) {
+        return Watch::Failed(&gate.name);
+    }
+    if input.now < until {
+        return Watch::On(until);
+    }
+    let mute = facts.gates.iter().filter(|gate| says(gate) == Verdict::Unknown);
+    let named = input.policy.rollout.checkpoints.iter().flat_map(|ahead| &ahead.gates);
+    let missing = named.filter(|name| !facts.gates.iter().any(|gate| gate.name == **name));
+    match mute.map(|gate| &gate.name).chain(missing).min() {
+        Some(gate) => Watch::Blind(gate, until.plus(input.policy.rollout.progress_deadline)),
+        None => Watch::Over,
+    }
+}

@@ -1,0 +1,99 @@
+//! Learn when the capacity falls for a delete of ours: when it is accepted, or when it ends. Nobody documents it.
+
+use crate::model::action::Verb;
+use crate::model::inventory::{Native, Orchestration};
+use crate::model::journal::{Entry, Outcome};
+use crate::model::machine::{Condition, Machine};
+use crate::model::plan::Input;
+use crate::model::rollout::{DeleteEffect, PoolState};
+use crate::model::time::Span;
+
+use super::journal::{CLOCK_SKEW, Journal, born};
+use super::numbers::Count;
+use super::rows::{Group, Row};
+
+/// A read begun so long after the answer to a delete is no old picture.
+const NO_OLD_PICTURE: Span = Span::seconds(60);
+
+/// So many deletes in a row that are counted to their end are no chance.
+const IN_A_ROW: usize = 2;
+
+/// A raise from a number that counts deletes brings what was asked for, where they are in it until they end. Where the
+/// number only shows them, those deletes are made up for as well.
+fn hear_probe(input: &Input, memory: &mut PoolState) {
+    let effects = &mut memory.deletes;
+    let Some(probe) = effects.probe else { return };
+    let since =
+        |m: &&Machine| m.first_seen > probe.at && born(input, m).plus(CLOCK_SKEW) >= probe.at;
+    let many = input.machines.iter().filter(since).count();
+    let asked = probe.births as usize;
+    if many > asked {
+        (effects.verdict, effects.proven, effects.probe) = (DeleteEffect::AtAccept, true, None);
+        effects.late.clear();
+    } else if input.set.complete && input.set.read_at >= probe.at.plus(NO_OLD_PICTURE) {
+        (effects.proven, effects.probe) = (many == asked, None);
+    }
+}
+
+pub(super) fn learn(
+    input: &Input,
+    memory: &mut PoolState,
+    journal: &Journal,
+    count: &Count,
+    rows: &[Row],
+) {
+    hear_probe(input, memory);
+    let plain = input.set.orchestration == Orchestration::Uniform
+        && !input.set.natives.contains(&Native::Overprovision);
+    // What a raise asked for and did not bring looks like a delete that is counted still.
+    let lacks = memory.undelivered.is_some();
+    let makes = journal.raise_not_landed || journal.making;
+    if !plain || !input.set.complete || makes || lacks {
+        return;
+    }
+    let going = |row: &&Row| row.shown_deleting && !row.unlisted;
+    let mut deletes: Vec<&Entry> = input.open.iter().filter(|entry| is_taken(entry)).collect();
+    deletes.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
+    let named = |row: &Row| deletes.iter().any(|entry| names(entry, input, row));
+    // What others delete, and what just went, may be counted or not: then no read tells anything.
+    let ours = rows.iter().filter(going).filter(|row| named(row)).count() as i64;
+    let others = rows.iter().filter(going).any(|row| !named(row));
+    let ghosts = rows.iter().any(|row| row.group == Group::Ghost);
+    let counted = i64::from(input.set.capacity) - count.staying();
+    if ours == 0 || others || ghosts {
+        return;
+    }
+    let effects = &mut memory.deletes;
+    let shown_late = effects.proven && effects.verdict == DeleteEffect::AtAccept;
+    if shown_late {
+        return;
+    }
+    if counted == 0 {
+        (effects.verdict, effects.proven) = (DeleteEffect::AtAccept, false);
+        effects.late.clear();
+    } else if counted == ours {
+        for entry in deletes {
+            let asked = entry.accepted().unwrap_or(entry.written);
+            let late = input.set.read_at >= asked.plus(NO_OLD_PICTURE);
+            let goes = rows.iter().filter(going).any(|row| names(entry, input, row));
+            if late && goes && !effects.late.contains(&entry.id) && effects.late.len() < IN_A_ROW {
+                effects.late.push(entry.id.clone());
+            }
+        }
+        if effects.late.len() >= IN_A_ROW {
+            effects.verdict = DeleteEffect::AtEnd;
+        }
+    }
+}
+
+/// Accepted, and not refused since.
+fn is_taken(entry: &Entry) -> bool {
+    let well = entry.outcome().is_none_or(|(_, outcome)| *outcome == Outcome::Done);
+    entry.verb() == Verb::Delete && entry.accepted().is_some() && well
+}
+
+fn names(entry: &Entry, input: &Input, row: &Row) -> bool {
+    let machine = row.machine(input);
+    machine.condition == Condition::Deleting
+        && entry.action.targets().iter().any(|target| target.is(machine))
+}

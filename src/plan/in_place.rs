@@ -1,0 +1,80 @@
+//! Updates in place: which machines they did not change, which ones stand in meanwhile, and for how long.
+
+use crate::model::ids::Revision;
+use crate::model::machine::Machine;
+use crate::model::plan::Input;
+use crate::model::policy::Method;
+use crate::model::revision::differs;
+use crate::model::rollout::PoolState;
+
+use super::rows::{Group, Kept, Row, is};
+
+/// Remembered at most.
+// 4,000: four times the largest set, so that the list does not grow for ever.
+const REMEMBERED: usize = 4_000;
+
+/// An update in place to this revision did not change it.
+pub(super) fn is_in_vain(memory: &PoolState, machine: &Machine, to: &Revision) -> bool {
+    memory.in_vain.iter().any(|(key, tried)| tried == to && is(key, machine))
+}
+
+/// Remember whom the rollout updated in vain, and forget those of another target.
+pub(super) fn note_in_vain(input: &Input, memory: &mut PoolState, rows: &[Row]) {
+    if input.policy.rollout.method == Method::Reimage
+        && let Some(rollout) = &memory.rollout
+    {
+        let aged = memory.refresh_before;
+        for row in rows.iter().filter(|row| matches!(row.group, Group::Ready | Group::Failed)) {
+            let machine = row.machine(input);
+            let off = machine.revision.as_ref().is_some_and(|has| differs(has, &rollout.to))
+                || aged.is_some_and(|before| machine.imaged < before);
+            let updated = rollout.tried.iter().any(|key| is(key, machine));
+            let known = is_in_vain(memory, machine, &rollout.to);
+            if off && updated && !known && memory.in_vain.len() < REMEMBERED {
+                memory.in_vain.push((machine.key(), rollout.to.clone()));
+            }
+        }
+    }
+    if memory.in_vain.is_empty() {
+        return;
+    }
+    let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
+    let before = memory.refresh_before;
+    let age = input.policy.rollout.max_age;
+    // It shows the target after all, and its disk is young enough.
+    let came = |machine: &Machine, to: &Revision| {
+        let there = machine.revision.as_ref() == Some(to);
+        let old = age.is_some_and(|age| input.now.since(machine.imaged) > age)
+            || before.is_some_and(|before| machine.imaged < before);
+        there && !old
+    };
+    memory.in_vain.retain(|(key, to)| {
+        let machine = input.machines.iter().find(|machine| is(key, machine));
+        *to == wanted && machine.is_some_and(|machine| !came(machine, to))
+    });
+}
+
+/// Made while the rollout was open, or the last one, and not updated; what was there when it opened was not.
+pub(super) fn was_made_beside(memory: &PoolState, machine: &Machine) -> bool {
+    let (opened, ended) = match (&memory.rollout, &memory.last) {
+        (Some(rollout), _) => (Some(rollout.opened), None),
+        (None, Some(last)) => (last.opened, Some(last.at)),
+        (None, None) => (None, None),
+    };
+    let born = machine.first_seen;
+    machine.updated.is_none()
+        && opened.is_some_and(|opened| born > opened)
+        && ended.is_none_or(|ended| born <= ended)
+}
+
+/// Updated since the rollout was opened, whether that is tried once more or not.
+pub(super) fn was_updated(memory: &PoolState, machine: &Machine) -> bool {
+    let opened = memory.rollout.as_ref().map(|rollout| rollout.opened);
+    opened.zip(machine.updated).is_some_and(|(opened, at)| at >= opened)
+}
+
+/// It was updated in place, and does not serve yet. One that came back as it was is waited for no more.
+pub(super) const fn is_awaited(row: &Row) -> bool {
+    let absent = matches!(row.group, Group::Unknown | Group::Young | Group::Unready);
+    row.updated && absent && !matches!(row.kept, Kept::UpdateFailed)
+}

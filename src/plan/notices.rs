@@ -1,0 +1,84 @@
+//! What a person should know whatever is done.
+
+use crate::model::rollout::Stage;
+use crate::model::time::Span;
+
+use super::Desk;
+use super::limit::{self, LIMIT};
+use super::report::work_left;
+
+/// So many changes of the windows are looked at to find the next one that is open.
+// 16: a window that is denied more often before it opens has no length worth telling.
+const LOOKS_AHEAD: usize = 16;
+
+/// Clocks that are further apart are told of.
+// 30 s: as long as the last moments of a token are taken for.
+const CLOCKS_AGREE: Span = Span::seconds(30);
+
+pub(super) fn notices(desk: &Desk, raised: i64) -> Vec<Box<str>> {
+    let mut notices: Vec<Box<str>> = Vec::new();
+    if desk.resolved.forced {
+        notices.push("maxSurge and maxUnavailable both round to 0; one may be unavailable".into());
+    }
+    let without = limit::surge_without_room(desk.input, &desk.count);
+    if without > 0 {
+        let say =
+            format!("a scale set holds {LIMIT} machines: {without} of maxSurge cannot be had");
+        notices.push(say.into());
+    }
+    notices.extend(exceeds_window(desk).map(Into::into));
+    notices.extend(past_checkpoint(desk, raised).map(Into::into));
+    notices.extend(clocks_apart(desk).map(Into::into));
+    if let Some(busy) = &desk.input.set.busy {
+        notices
+            .push(format!("somebody else's {} runs since {}", busy.operation, busy.since).into());
+    }
+    notices
+}
+
+/// Lost machines and growth are made up for whatever a checkpoint says.
+fn past_checkpoint(desk: &Desk, raised: i64) -> Option<String> {
+    let limit = i64::from(desk.barrier.limit()?);
+    let new = desk.count.current + raised;
+    let say = format!(
+        "{new} of at most {limit} machines are new or on their way: what is missing is made up for past the checkpoint"
+    );
+    (new > limit).then_some(say)
+}
+
+fn clocks_apart(desk: &Desk) -> Option<String> {
+    let ahead = desk.input.facts.clock_ahead?;
+    let apart = ahead.size();
+    let way = if ahead.is_behind() { "ahead of" } else { "behind" };
+    let seconds = apart.millis() / 1_000;
+    let say = format!(
+        "the clock here is {seconds} s {way} the cloud's; let this machine keep its time by NTP"
+    );
+    (apart > CLOCKS_AGREE).then_some(say)
+}
+
+/// What is left to replace takes longer than the window that is open, or the next that opens.
+fn exceeds_window(desk: &Desk) -> Option<String> {
+    let (now, windows) = (desk.input.now, &desk.input.policy.windows);
+    let rollout = desk.memory.rollout.as_ref()?;
+    let work = work_left(desk);
+    if work.is_zero() || !matches!(rollout.stage, Stage::Going) {
+        return None;
+    }
+    let (mut opens, mut state) = (now, windows.at(now));
+    for _ in 0..LOOKS_AHEAD {
+        if state.open {
+            break;
+        }
+        opens = state.changes?;
+        state = windows.at(opens);
+    }
+    let lasts = state.changes.filter(|_| state.open)?.since(opens);
+    let short = |span: Span| Span::minutes((span.millis() / 60_000).max(1));
+    let (work_is, lasts_is) = (short(work), short(lasts));
+    let window = if opens == now { "the window closes in" } else { "the next window is open for" };
+    let say = format!(
+        "about {work_is} of work is left, and {window} {lasts_is}: the rest waits for another"
+    );
+    (work > lasts).then_some(say)
+}

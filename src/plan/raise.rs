@@ -1,0 +1,461 @@
+//! The capacity that is written: from which number, how high, and what about the set stands against it now.
+//!
+//! On a Uniform set the cloud may bring as many as the number counts above what lives, so the number written stays under
+//! the ceiling less what lives already, whichever of its readings is true.
+
+use crate::model::action::Action;
+use crate::model::budget::HoldReason;
+use crate::model::inventory::{Native, Orchestration};
+use crate::model::journal::Refusal;
+use crate::model::machine::Lifecycle;
+use crate::model::plan::Input;
+use crate::model::policy::{Natives, Owner};
+use crate::model::quantity::counted;
+use crate::model::rollout::{DeleteEffect, EtagVerdict, PoolState};
+use crate::model::time::{Span, Time};
+
+use super::create::{self, Wish};
+use super::desired;
+use super::holds::{Holds, machines};
+use super::journal::Journal;
+use super::limit::{self, LIMIT};
+use super::looks::SOON;
+use super::model;
+use super::numbers::Count;
+use super::rows::{Doing, Group, Row};
+use super::setbacks;
+
+/// A number that counts deletes of ours is waited for at most so long.
+// 2 min: reads lag a write by less; what is counted longer is counted until the delete ends, or lacks.
+const DELETES_SHOW: Span = Span::minutes(2);
+
+/// After so many tries at the ceiling that brought nobody, a person may settle the capacity; the tries go on.
+const TRIES: u32 = 3;
+
+/// What a raise is decided from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Picture<'p, 'i> {
+    pub input: &'p Input<'i>,
+    pub memory: &'p PoolState,
+    pub journal: &'p Journal<'p>,
+    pub count: &'p Count,
+    pub rows: &'p [Row],
+}
+
+/// Machines that the number asks for, that are not listed, and of which none is on its way.
+pub(super) fn drift(input: &Input, count: &Count) -> i64 {
+    if input.set.orchestration == Orchestration::Flexible {
+        return 0;
+    }
+    // What is pending exists already.
+    let listed = count.exist + count.failed + count.leaving + count.gray;
+    (i64::from(input.set.capacity) - listed).max(0)
+}
+
+/// The capacity to write, if any. `settle`: a person asked to set it to what lives.
+pub(super) fn raise(
+    picture: Picture,
+    wish: Wish,
+    settle: bool,
+    holds: &mut Holds,
+) -> Option<Action> {
+    let Picture { input, count, .. } = picture;
+    let lacking = drift(input, count);
+    if settle {
+        return settle_capacity(picture, lacking, holds);
+    }
+    let create =
+        allowed(picture, wish, holds).min(counted_deletes(picture).room).min(unseen_room(picture));
+    let number = Number::of(picture);
+    let mut to = number.to(picture, create);
+    if lacking > 0 {
+        hold_drift(picture, lacking, &number, holds);
+        if waits_for_births(picture) {
+            to = None;
+        }
+    }
+    let from = input.set.capacity;
+    let blocked = create > 0 && to.is_none() && lacking == 0;
+    if limit::lacks_room(input, count, wish) || (blocked && i64::from(from) >= LIMIT) {
+        limit::hold(count, holds);
+    } else if blocked {
+        holds
+            .add(
+                HoldReason::Ceiling,
+                format!("the capacity is {from} already and the ceiling is {}", count.ceiling),
+            )
+            .number("capacity", i64::from(from))
+            .number("ceiling", count.ceiling);
+    }
+    let to = to.filter(|_| create > 0)?;
+    let reason = if wish.fill >= wish.replace {
+        format!("{}: {} of {} exist", machines(create, "missing"), count.exist, count.desired)
+    } else {
+        let more = counted(create as usize, "machine");
+        format!("{more} to replace others: {} of at most {} there", count.live, count.ceiling)
+    };
+    let expect = model::expect(input);
+    let drift = number.lacking() as u32;
+    Some(Action::Raise { from, to: to as u32, drift, reason: reason.into(), expect })
+}
+
+/// The number as it was read, and what it takes to be there.
+#[derive(Debug, Clone, Copy)]
+struct Number {
+    from: i64,
+    /// Machines that it counts for certain.
+    base: i64,
+    flexible: bool,
+}
+
+impl Number {
+    fn of(picture: Picture) -> Self {
+        let Picture { input, count, .. } = picture;
+        let (from, stay) = (i64::from(input.set.capacity), count.staying());
+        let base = stay + (from - stay).clamp(0, counted_deletes(picture).many);
+        Self { from, base, flexible: input.set.orchestration == Orchestration::Flexible }
+    }
+
+    /// Machines that it counts and that are not there.
+    fn lacking(&self) -> i64 {
+        if self.flexible { 0 } else { (self.from - self.base).max(0) }
+    }
+
+    /// A number above this could bring more than the ceiling allows.
+    fn most(&self, count: &Count) -> i64 {
+        let ceiling = (count.ceiling + count.excused).min(LIMIT);
+        ceiling.min(count.ceiling - count.live + self.base)
+    }
+
+    /// What to write so that `create` more come. The same number once more asks for those that never came.
+    fn to(&self, picture: Picture, create: i64) -> Option<i64> {
+        let memory = picture.memory;
+        if self.flexible {
+            return Some((self.from + create).min(LIMIT)).filter(|to| *to > self.from);
+        }
+        let most = self.most(picture.count);
+        if self.from > most {
+            return None;
+        }
+        let lacks = self.lacking() > 0;
+        let to = match &memory.undelivered {
+            // One more than lack may be what the quota has no room for: then those that lack are asked for alone.
+            Some(known) if lacks && !is_over_quota(memory, known.at) => self.from + 1,
+            // Where more live than it counts, no more are added than are wanted.
+            _ => self.base.min(self.from) + create,
+        };
+        let to = to.min(most).max(self.from);
+        (to > self.from || lacks).then_some(to)
+    }
+}
+
+/// The quota refused a raise since then.
+fn is_over_quota(memory: &PoolState, since: Time) -> bool {
+    memory.backoff.iter().any(|known| known.refusal == Refusal::Quota && known.at > since)
+}
+
+/// Deletes of ours that the number is taken to count, and how many may come beside them.
+#[derive(Debug, Clone, Copy)]
+struct CountedDeletes {
+    many: i64,
+    room: i64,
+}
+
+/// Where the number falls when a delete ends, those still listed as going are in it. Until a raise told the same as the
+/// reads, there must be room for them once more.
+fn counted_deletes(picture: Picture) -> CountedDeletes {
+    let Picture { input, memory, count, rows, .. } = picture;
+    let effects = &memory.deletes;
+    let none = CountedDeletes { many: 0, room: i64::MAX };
+    if effects.verdict != DeleteEffect::AtEnd {
+        return none;
+    }
+    let many = rows.iter().filter(|row| goes_for_us(input, row)).count() as i64;
+    let room = count.ceiling - count.live - many;
+    match () {
+        () if effects.proven => CountedDeletes { many, room: i64::MAX },
+        () if many > 0 && room > 0 => CountedDeletes { many, room },
+        () => none,
+    }
+}
+
+/// Deletes that are not waited for, of machines still listed, may long be gone from the goal though the number that is
+/// read counts them: what is written above it may bring as many more.
+fn unseen_room(picture: Picture) -> i64 {
+    let Picture { input, memory, count, rows, .. } = picture;
+    let known = memory.deletes.verdict == DeleteEffect::AtEnd && memory.deletes.proven;
+    // A Uniform set's number is held under the ceiling itself.
+    if known || input.set.orchestration == Orchestration::Uniform {
+        return i64::MAX;
+    }
+    let going = rows.iter().filter(|row| goes_for_us(input, row)).count() as i64;
+    let stays = count.exist + count.failed + count.gray;
+    let counted = going.min(i64::from(input.set.capacity) - stays);
+    if counted > 0 { count.ceiling - count.live - counted } else { i64::MAX }
+}
+
+/// The raise of this turn tells how the set counts deletes.
+pub(super) fn is_probe(picture: Picture) -> bool {
+    !picture.memory.deletes.proven && counted_deletes(picture).many > 0
+}
+
+/// A delete of ours that the cloud carries out still.
+fn goes_for_us(input: &Input, row: &Row) -> bool {
+    let ours = row.doing == Doing::Deleting || row.machine(input).lifecycle == Lifecycle::Deleting;
+    let going = row.group == Group::Leaving && row.shown_deleting && !row.unlisted;
+    ours && going && !row.written_off
+}
+
+/// The last raise brought nobody, and its next try is not due.
+fn waits_for_births(picture: Picture) -> bool {
+    let until = picture.memory.undelivered.as_ref().map(|undelivered| undelivered.until);
+    until.is_some_and(|until| picture.input.now < until)
+}
+
+fn hold_drift(picture: Picture, lacking: i64, number: &Number, holds: &mut Holds) {
+    let Picture { input, memory, count, .. } = picture;
+    let from = number.from;
+    let say = format!("capacity is {from}, {lacking} more than live; nothing is on its way");
+    let hold = holds.add(HoldReason::Drift, say);
+    hold.number("capacity", from).number("drift", lacking);
+    let most = number.most(count);
+    let tries = memory.undelivered.as_ref().map_or(0, |undelivered| undelivered.times);
+    if from > most.max(count.ceiling) || (from >= most && tries >= TRIES) {
+        hold.number("ceiling", count.ceiling).ask("settleCapacity");
+    }
+    if let Some(undelivered) = memory.undelivered.as_ref().filter(|u| u.until > input.now) {
+        hold.number("tries", i64::from(tries)).again(undelivered.until);
+    }
+}
+
+fn settle_capacity(picture: Picture, lacking: i64, holds: &mut Holds) -> Option<Action> {
+    let Picture { input, journal, count, .. } = picture;
+    let from = input.set.capacity;
+    // A list that lacks somebody would settle those who live away.
+    let moves = count.leaving + count.pending + count.unknown > 0;
+    if lacking == 0 || moves || journal.in_doubt {
+        holds
+            .add(
+                HoldReason::Drift,
+                "the capacity is settled once nothing comes or leaves and all are seen",
+            )
+            .number("pending", count.pending)
+            .number("leaving", count.leaving)
+            .number("unknown", count.unknown);
+        return None;
+    }
+    let to = (i64::from(from) - lacking).max(0) as u32;
+    let lives = counted(to as usize, "machine");
+    let reason = format!("a person asked to set the capacity to what lives: {lives}").into();
+    let expect = model::expect(input);
+    Some(Action::Raise { from, to, drift: lacking as u32, reason, expect })
+}
+
+/// What may be created of what is wished, with a hold for each thing that stands against it.
+fn allowed(picture: Picture, wish: Wish, holds: &mut Holds) -> i64 {
+    let Picture { input, memory, journal, count, .. } = picture;
+    let wanted = wish.fill.max(wish.replace);
+    if wanted <= 0 {
+        return 0;
+    }
+    if wish.ceiling_left <= 0 {
+        holds
+            .add(
+                HoldReason::Ceiling,
+                format!("{} of at most {} machines are there", count.live, count.ceiling),
+            )
+            .number("live", count.live)
+            .number("ceiling", count.ceiling)
+            .number("missing", wanted);
+        return 0;
+    }
+    // The hold that says so is there whether anything is wished for or not.
+    let waits = super::refusals::waits(input, memory).next().is_some();
+    if journal.in_doubt || waits || setbacks::goes_alone(input, memory) {
+        return 0;
+    }
+    if desired::evictions_take_size(input) {
+        return 0;
+    }
+    if journal.raise_not_landed {
+        holds
+            .add(HoldReason::RaiseNotLanded, "the last raise was not read back yet")
+            .number("capacity", i64::from(input.set.capacity));
+        return 0;
+    }
+    if memory.deletes.probe.is_some() {
+        holds
+            .add(
+                HoldReason::RaiseNotLanded,
+                "what came of the last raise tells how the set counts deletes; the next looks show it",
+            )
+            .again(input.now.plus(SOON));
+        return 0;
+    }
+    // Who is made now would still come up on the model that is being left; the hold says what is waited for.
+    if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
+        return 0;
+    }
+    if !starts_from_truth(picture, holds) {
+        return 0;
+    }
+    let create = create::pinned(input, memory, count, wish, holds).min(wish.ceiling_left);
+    let create = beside_others(picture, create, holds);
+    create::within_quota(input, create, holds)
+}
+
+/// The number that would be raised is known, and counts nobody on the way out of whom that is not known.
+fn starts_from_truth(picture: Picture, holds: &mut Holds) -> bool {
+    let Picture { input, memory, journal, count, .. } = picture;
+    if lags(picture) > 0 {
+        holds
+            .add(
+                HoldReason::CapacityLags,
+                "the capacity still counts machines that are being deleted; a raise now would bring them back",
+            )
+            .number("capacity", i64::from(input.set.capacity))
+            .number("leaving", count.leaving);
+        return false;
+    }
+    // The hold that says so is there whether anything is wished for or not.
+    if !desired::is_trusted(input, memory, journal.pending) {
+        return false;
+    }
+    if is_unsafe(input, memory) {
+        hold_unsafe(input, memory, holds);
+        return false;
+    }
+    true
+}
+
+/// Machines being deleted that the number may still count, and for which it is waited: a raise from such a number brings
+/// back as many.
+fn lags(picture: Picture) -> i64 {
+    let Picture { input, memory, count, rows, .. } = picture;
+    let over = i64::from(input.set.capacity) - count.staying();
+    let counted = counted_deletes(picture).many;
+    let known = counted > 0;
+    let stays = etag_verdict(input, memory) == EtagVerdict::Stays;
+    let waited = rows.iter().filter(|row| {
+        let deleted = row.is_being_deleted() || row.shown_deleting || row.perhaps_deleted;
+        let lasts = row.unlisted && !row.overdue;
+        let ghost = row.group == Group::Ghost && (!row.unlisted || lasts);
+        let going = ghost || (row.group == Group::Leaving && deleted && !row.overdue);
+        let fresh = stays || input.now.since(began(input, row)) < DELETES_SHOW;
+        going && fresh && !row.written_off && !(known && goes_for_us(input, row))
+    });
+    (over - counted).clamp(0, waited.count() as i64)
+}
+
+fn began(input: &Input, row: &Row) -> Time {
+    if row.doing == Doing::CloudDeletes { row.machine(input).since } else { row.asked }
+}
+
+/// Somebody else writes the number as well.
+fn has_company(input: &Input, memory: &PoolState) -> bool {
+    input.policy.owner == Owner::ScaleSet
+        || input.set.natives.contains(&Native::Autoscale)
+        || desired::foreign_writes(input, memory) > 0
+}
+
+/// What is known of the set's version; none given protects as little as one that stays.
+fn etag_verdict(input: &Input, memory: &PoolState) -> EtagVerdict {
+    if input.set.etag.is_none() { EtagVerdict::Stays } else { memory.etag.verdict }
+}
+
+/// Where the version does not move with the capacity, a raise can overwrite another writer's number.
+pub(super) fn is_unsafe(input: &Input, memory: &PoolState) -> bool {
+    etag_verdict(input, memory) == EtagVerdict::Stays && has_company(input, memory)
+}
+
+/// Learn from this read whether the version moves with the capacity.
+pub(super) fn learn_etag(input: &Input, memory: &mut PoolState) {
+    let Some(etag) = &input.set.etag else { return };
+    let (seen, capacity) = (&mut memory.etag, input.set.capacity);
+    match &seen.last {
+        Some((last, before)) if last == etag && *before != capacity => {
+            seen.verdict = EtagVerdict::Stays;
+        }
+        Some((last, before)) if last != etag && *before != capacity => {
+            seen.verdict = seen.verdict.max(EtagVerdict::Moves);
+        }
+        _ => {}
+    }
+    if seen.last.as_ref().is_none_or(|(last, before)| last != etag || *before != capacity) {
+        seen.last = Some((etag.clone(), capacity));
+    }
+}
+
+/// Beside another writer only what is lost below the floor is made up for, and where nobody knows yet whether the version
+/// protects a raise, one machine at a time.
+fn beside_others(picture: Picture, create: i64, holds: &mut Holds) -> i64 {
+    let Picture { input, memory, journal, count, .. } = picture;
+    let below = (count.floor - count.exist).max(0);
+    let native =
+        input.policy.natives == Natives::Refuse && input.set.natives.contains(&Native::Autoscale);
+    let mut create = create;
+    if native && create > below {
+        hold_natives(input, holds).number("missing", create);
+        create = below;
+    }
+    if desired::has_second_writer(input, memory) && create > below {
+        hold_writers(input, memory, holds).number("missing", create);
+        create = below;
+    }
+    let unknown = etag_verdict(input, memory) == EtagVerdict::Unknown;
+    if create <= 0 || !unknown || !has_company(input, memory) {
+        return create;
+    }
+    if journal.making {
+        holds
+            .add(
+                HoldReason::UnsafeRaise,
+                "others write the capacity, and the set's version was not seen to move with it yet: one machine at a time",
+            )
+            .number("missing", create);
+        return 0;
+    }
+    1
+}
+
+/// A word helps only against what was written: who goes on writing must be stopped where that is.
+pub(super) fn hold_unsafe(input: &Input, memory: &PoolState, holds: &mut Holds) {
+    let writes = desired::foreign_writes(input, memory);
+    let (say, verb) = if input.policy.owner == Owner::ScaleSet {
+        ("others own the capacity; suspend what writes it while machines are replaced", None)
+    } else if input.set.natives.contains(&Native::Autoscale) {
+        ("the cloud's autoscale writes the capacity; suspend it", None)
+    } else {
+        (
+            "somebody else wrote the capacity within the hour; stop that writer, then approve",
+            Some("approve"),
+        )
+    };
+    let say = format!("the set has no version to protect a raise, and {say}");
+    let hold = holds.add(HoldReason::UnsafeRaise, say);
+    hold.number("capacity", i64::from(input.set.capacity)).number("changes", writes as i64);
+    hold.verb = verb;
+}
+
+pub(super) fn hold_natives<'h>(
+    input: &Input,
+    holds: &'h mut Holds,
+) -> &'h mut crate::model::budget::Hold {
+    let say = "the cloud's own features act on the set: what they would undo waits; switch them off, or set `natives: warn`";
+    let hold = holds.add(HoldReason::Natives, say);
+    hold.blockers = input.set.natives.iter().map(|native| native.name().into()).collect();
+    hold
+}
+
+pub(super) fn hold_writers<'h>(
+    input: &Input,
+    memory: &PoolState,
+    holds: &'h mut Holds,
+) -> &'h mut crate::model::budget::Hold {
+    let writers = desired::foreign_writes(input, memory);
+    let times = counted(writers, "time");
+    let say = format!(
+        "somebody else changed the capacity {times} within the hour; decide who owns the size"
+    );
+    holds.add(HoldReason::TwoWriters, say).number("changes", writers as i64).ask("approve")
+}

@@ -1,0 +1,47 @@
+//! What stood in while machines were updated in place goes back.
+
+use super::{Rule, Taker, movable};
+use crate::model::action::Because;
+use crate::plan::rows::{Group, Row};
+
+impl Taker<'_, '_> {
+    /// What stands in for machines that are updated, and could leave.
+    pub(super) fn stand_ins_left(&self) -> impl Iterator<Item = usize> + '_ {
+        let may = |row: &Row| {
+            let there = matches!(row.group, Group::Young | Group::Unready | Group::Ready);
+            row.stands_in && there && movable(row) && !row.named
+        };
+        let rows = self.rows.iter().enumerate().zip(&self.taken);
+        rows.filter(move |((_, row), taken)| !**taken && may(row)).map(|((at, _), _)| at)
+    }
+
+    /// What stood in goes back, the newest first; how many go.
+    pub(super) fn stand_ins(&mut self, most: i64) -> i64 {
+        let mut all: Vec<usize> = self.stand_ins_left().collect();
+        all.sort_by(|a, b| {
+            let (a, b) = (self.rows[*a].machine(self.input), self.rows[*b].machine(self.input));
+            (b.first_seen, b.created, &a.id).cmp(&(a.first_seen, a.created, &b.id))
+        });
+        let mut gone = 0;
+        for at in all {
+            if gone >= most {
+                break;
+            }
+            if self.rows[at].doubted && !self.may_spend_doubted() {
+                continue;
+            }
+            let group = self.rows[at].group;
+            let served = matches!(group, Group::Ready | Group::Unready);
+            let available = group == Group::Ready;
+            let rule = Rule { exists: true, served, available, because: Because::Surplus };
+            if self.may(rule) {
+                self.pick(at, rule);
+                gone += 1;
+            } else {
+                self.out.blocked.floor |= !self.is_last(rule);
+                self.out.blocked.last |= self.is_last(rule);
+            }
+        }
+        gone
+    }
+}

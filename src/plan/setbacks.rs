@@ -1,0 +1,418 @@
+//! Removals and updates that were refused: which machine waits for its next try, and when the whole pool waits.
+
+use crate::model::action::{Because, Target, Verb};
+use crate::model::budget::HoldReason;
+use crate::model::ids::Key;
+use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
+use crate::model::machine::Machine;
+use crate::model::plan::Input;
+use crate::model::rollout::{Blocked, KeyBackOff, PoolState, RequestBackOff};
+use crate::model::time::{Span, Time};
+
+use super::Desk;
+use super::rows::is;
+use super::send::ASKED_ONCE_MORE;
+
+/// First and longest wait after a blocked drain, or after a refusal that does not pass by itself.
+// Half an hour: budgets block for as long as a deployment takes; six hours: still several tries a day.
+const LASTING: (Span, Span) = (Span::minutes(30), Span::hours(6));
+
+/// And after one that passes: a conflict, a throttle, a request that a newer one ended.
+// 30 s: a concurrent request ends within seconds; 15 min: nine tries in the first hour, and four in each that follows.
+const PASSING: (Span, Span) = (Span::seconds(30), Span::minutes(15));
+
+/// Refused so often in a row, a delete is no more disturbed by requests of ours.
+const OVERTAKEN: u32 = 2;
+
+/// A listing may show machines as they were so long before.
+// 15 min: deleted ones were seen listed for minutes; it is not known what the longest is.
+const LISTS_LAG: Span = Span::minutes(15);
+
+fn wait((first, longest): (Span, Span), times: u32) -> Span {
+    first.times(1 << (times.max(1) - 1).min(10)).min(longest)
+}
+
+/// Nothing but a person, or a long time, changes it.
+const fn lasts(refusal: Refusal) -> bool {
+    matches!(refusal, Refusal::Forbidden | Refusal::Invalid)
+}
+
+/// One try that was refused, as it is remembered.
+#[derive(Debug, Clone, Copy)]
+struct Try<'a> {
+    at: Time,
+    refused: &'a Refused,
+    /// The operator had accepted the loss.
+    now: bool,
+}
+
+/// Learn what was refused and what went well since the last turn.
+pub(super) fn learn(input: &Input, memory: &mut PoolState) {
+    let asks = |verb| matches!(verb, Verb::Drain | Verb::Delete | Verb::Reimage | Verb::Restore);
+    let mut asked: Vec<&Entry> = input.open.iter().filter(|entry| asks(entry.verb())).collect();
+    asked.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
+    memory.doubted.retain(|(_, at)| input.set.read_at.since(*at) < LISTS_LAG);
+    for entry in asked {
+        if entry.verb() == Verb::Restore {
+            restore_was_answered(input, memory, entry);
+            continue;
+        }
+        note_doubts(input, memory, entry);
+        match entry.outcome() {
+            Some((at, Outcome::Done)) => went_well(memory, entry, at),
+            Some((at, Outcome::Refused(refused))) if is_success(entry, refused) => {
+                went_well(memory, entry, at);
+            }
+            Some((at, Outcome::Refused(refused))) => {
+                whole_was_refused(input, memory, entry, at, refused);
+            }
+            Some((at, Outcome::Mixed(each))) => {
+                part_was_refused(input, memory, entry, at, each);
+            }
+            Some((_, Outcome::Withdrawn)) => {}
+            None => doubt_was_settled(input, memory, entry),
+        }
+    }
+}
+
+/// One that cannot be put back is tried again later and later.
+fn restore_was_answered(input: &Input, memory: &mut PoolState, entry: &Entry) {
+    let Some((at, _)) = entry.outcome() else { return };
+    for target in entry.action.targets() {
+        let Some(machine) = input.machines.iter().find(|machine| target.is(machine)) else {
+            continue;
+        };
+        match entry.outcome_for(&target.key()) {
+            Some(Err(refused))
+                if entry.outcome().is_some_and(|(_, how)| *how != Outcome::Withdrawn) =>
+            {
+                let a_try = Try { at, refused: &refused, now: false };
+                back_off(input, &mut memory.restore_backoff, machine, a_try);
+            }
+            _ => memory.restore_backoff.retain(|known| known.at > at || !is(&known.key, machine)),
+        }
+    }
+}
+
+/// Putting it back was refused, and its next try is not due.
+pub(super) fn restore_waits(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
+    let mut known = memory.restore_backoff.iter().filter(|known| known.until > input.now);
+    known.any(|known| is(&known.key, machine))
+}
+
+fn is_success(entry: &Entry, refused: &Refused) -> bool {
+    entry.verb() == Verb::Delete && refused.refusal == Refusal::Gone
+}
+
+fn went_well(memory: &mut PoolState, entry: &Entry, at: Time) {
+    memory.request_backoff.retain(|back_off| back_off.verb != entry.verb() || back_off.at > at);
+    if entry.verb() != Verb::Reimage || memory.key_backoff.is_empty() {
+        return;
+    }
+    let keys: Vec<Key> = entry.action.targets().iter().map(Target::key).collect();
+    memory.key_backoff.retain(|back_off| back_off.at > at || !keys.contains(&back_off.key));
+}
+
+fn whole_was_refused(
+    input: &Input,
+    memory: &mut PoolState,
+    entry: &Entry,
+    at: Time,
+    refused: &Refused,
+) {
+    let drain = entry.verb() == Verb::Drain;
+    // A drain that did not begin says nothing of its machine.
+    if drain && refused.code.is_none() {
+        return;
+    }
+    // What was accepted and came to nothing is no word of the cloud against the request itself.
+    let of_the_pool = !drain && entry.accepted().is_none();
+    let times = of_the_pool.then(|| request_was_refused(memory, entry.verb(), at, refused));
+    for target in entry.action.targets() {
+        let Some(machine) = input.machines.iter().find(|machine| target.is(machine)) else {
+            continue;
+        };
+        let a_try = Try { at, refused, now: target.because == Because::NamedNow };
+        if drain || lasts(refused.refusal) {
+            // One step longer than the pool: the first try after it is another machine.
+            let least = times.map_or(Span::ZERO, |times| wait(LASTING, times.saturating_add(1)));
+            set_aside(input, memory, machine, a_try, least);
+        } else {
+            back_off(input, &mut memory.key_backoff, machine, a_try);
+        }
+    }
+}
+
+fn part_was_refused(
+    input: &Input,
+    memory: &mut PoolState,
+    entry: &Entry,
+    at: Time,
+    each: &[(Key, Option<Refused>)],
+) {
+    let ended = |refused: &Option<Refused>| {
+        refused.as_ref().is_none_or(|refused| is_success(entry, refused))
+    };
+    if each.iter().any(|(_, refused)| ended(refused)) {
+        went_well(memory, entry, at);
+    }
+    for (key, refused) in each.iter().filter(|(_, refused)| !ended(refused)) {
+        let Some(refused) = refused else { continue };
+        let machine = input.machines.iter().find(|machine| is(key, machine));
+        let Some(machine) = machine else { continue };
+        let named = |target: &&crate::model::action::Target| target.is(machine);
+        let target = entry.action.targets().iter().find(named);
+        let now = target.is_some_and(|target| target.because == Because::NamedNow);
+        let a_try = Try { at, refused, now };
+        if lasts(refused.refusal) || entry.verb() == Verb::Drain {
+            set_aside(input, memory, machine, a_try, Span::ZERO);
+        } else {
+            back_off(input, &mut memory.key_backoff, machine, a_try);
+        }
+    }
+}
+
+/// The answer was lost, and a later complete listing shows the machine as it was.
+fn doubt_was_settled(input: &Input, memory: &mut PoolState, entry: &Entry) {
+    let Phase::Doubtful { at } = entry.phase else { return };
+    if entry.verb() != Verb::Delete {
+        return;
+    }
+    for target in entry.action.targets() {
+        let there = |machine: &&Machine| target.is(machine) && outlived(input, at, machine);
+        let Some(machine) = input.machines.iter().find(there) else { continue };
+        let now = target.because == Because::NamedNow;
+        let refused = Refused::plain(Refusal::Unclear);
+        back_off(input, &mut memory.key_backoff, machine, Try { at, refused: &refused, now });
+    }
+}
+
+/// A complete listing begun after the doubt shows the machine, and not on its way out.
+pub(super) fn outlived(input: &Input, doubt: Time, machine: &Machine) -> bool {
+    let going = machine.condition == crate::model::machine::Condition::Deleting;
+    input.set.complete && input.set.read_at > doubt && machine.missed == 0 && !going
+}
+
+/// How often in a row requests of this kind were refused as a whole.
+fn request_was_refused(memory: &mut PoolState, verb: Verb, at: Time, refused: &Refused) -> u32 {
+    let pace = if lasts(refused.refusal) { LASTING } else { PASSING };
+    let known = memory.request_backoff.iter().find(|back_off| back_off.verb == verb);
+    if let Some(known) = known.filter(|known| known.at >= at) {
+        return known.times;
+    }
+    let times = known.map_or(0, |known| known.times).saturating_add(1);
+    let until = at.plus(wait(pace, times)).max(refused.retry_at.unwrap_or(at));
+    memory.request_backoff.retain(|back_off| back_off.verb != verb);
+    memory.request_backoff.push(RequestBackOff {
+        verb,
+        refusal: refused.refusal,
+        code: refused.code.clone(),
+        times,
+        at,
+        until,
+        retry_at: refused.retry_at,
+    });
+    memory.request_backoff.sort_by_key(|back_off| back_off.verb);
+    times
+}
+
+/// In service again, and not tried for a while: each time twice as long.
+fn set_aside(
+    input: &Input,
+    memory: &mut PoolState,
+    machine: &Machine,
+    a_try: Try<'_>,
+    least: Span,
+) {
+    let known = memory.blocked.iter().position(|blocked| is(&blocked.key, machine));
+    let times = match known.map(|at| &memory.blocked[at]) {
+        Some(known) if known.at >= a_try.at => return,
+        Some(known) if known.code.as_deref() == Some(ASKED_ONCE_MORE) => 1,
+        Some(known) => known.times.saturating_add(1),
+        None => 1,
+    };
+    let until = a_try.at.plus(wait(LASTING, times).max(least));
+    let blocked = Blocked {
+        key: machine.key(),
+        times,
+        at: a_try.at,
+        until: until.max(a_try.refused.retry_at.unwrap_or(until)),
+        code: a_try.refused.code.clone(),
+        now: a_try.now,
+    };
+    match known {
+        Some(at) => memory.blocked[at] = blocked,
+        None => {
+            let alive = |key: &Key| input.machines.iter().any(|m| is(key, m));
+            memory.blocked.retain(|blocked| alive(&blocked.key));
+            memory.blocked.push(blocked);
+        }
+    }
+}
+
+fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try: Try<'_>) {
+    let known = list.iter().position(|known| is(&known.key, machine));
+    let times = match known.map(|at| &list[at]) {
+        Some(known) if known.at >= a_try.at => return,
+        Some(known) => known.times.saturating_add(1),
+        None => 1,
+    };
+    let until = a_try.at.plus(wait(PASSING, times));
+    let back_off = KeyBackOff {
+        key: machine.key(),
+        times,
+        at: a_try.at,
+        until: until.max(a_try.refused.retry_at.unwrap_or(until)),
+        retry_at: a_try.refused.retry_at,
+        now: a_try.now,
+    };
+    match known {
+        Some(at) => list[at] = back_off,
+        None => {
+            let alive = |key: &Key| input.machines.iter().any(|m| is(key, m));
+            list.retain(|known| alive(&known.key));
+            list.push(back_off);
+        }
+    }
+}
+
+/// Nobody answered: a listing told that it left no trace, or a later one is to tell.
+pub(super) fn is_unanswered(refused: &Refused) -> bool {
+    refused.is_no_trace() || refused.refusal == Refusal::Unclear
+}
+
+/// A delete may have taken it, so lately that the listing may be older: whoever is shown to serve may be gone.
+pub(super) fn may_be_gone(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
+    let mut doubted = memory.doubted.iter();
+    doubted.any(|(key, at)| input.set.read_at.since(*at) < LISTS_LAG && is(key, machine))
+}
+
+/// Deletes that nobody answered, and those that were accepted and came to nothing: some of it may have been done.
+fn note_doubts(input: &Input, memory: &mut PoolState, entry: &Entry) {
+    if entry.verb() != Verb::Delete {
+        return;
+    }
+    for target in entry.action.targets() {
+        let at = match (&entry.phase, entry.outcome_for(&target.key())) {
+            (Phase::Doubtful { at }, _) => Some(*at),
+            (_, Some(Err(refused))) if entry.accepted().is_some() || is_unanswered(&refused) => {
+                entry.outcome().map(|(at, _)| at)
+            }
+            _ => None,
+        };
+        let Some(at) = at.filter(|at| input.set.read_at.since(*at) < LISTS_LAG) else { continue };
+        match memory.doubted.iter_mut().find(|(key, _)| *key == target.key()) {
+            Some((_, known)) => *known = at.max(*known),
+            None => memory.doubted.push((target.key(), at)),
+        }
+    }
+}
+
+/// Whether this machine is not to be asked yet. `now` skips a wait once; a time that the cloud gave stands.
+pub(super) fn holds_back(input: &Input, memory: &PoolState, machine: &Machine, now: bool) -> bool {
+    let stands = |until: Time, was_now: bool| until > input.now && (was_now || !now);
+    let told = |at: Option<Time>| at.is_some_and(|at| at > input.now);
+    let blocked = memory.blocked.iter().filter(|blocked| stands(blocked.until, blocked.now));
+    let mut blocked = blocked.map(|blocked| &blocked.key);
+    let passing = memory.key_backoff.iter();
+    let passing = passing.filter(|known| stands(known.until, known.now) || told(known.retry_at));
+    let mut passing = passing.map(|known| &known.key);
+    blocked.any(|key| is(key, machine)) || passing.any(|key| is(key, machine))
+}
+
+/// What keeps this machine passes by itself: no drain of it is blocked.
+pub(super) fn is_passing(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
+    let mut blocked = memory.blocked.iter().filter(|blocked| blocked.until > input.now);
+    !blocked.any(|blocked| is(&blocked.key, machine))
+}
+
+/// Until when this machine waits.
+pub(super) fn until(input: &Input, memory: &PoolState, machine: &Machine) -> Option<Time> {
+    let blocked = memory.blocked.iter().filter(|known| is(&known.key, machine));
+    let blocked = blocked.map(|known| known.until);
+    let passing = memory.key_backoff.iter().filter(|known| is(&known.key, machine));
+    let passing = passing.map(|known| known.until);
+    blocked.chain(passing).filter(|until| *until > input.now).max()
+}
+
+/// The wait of the whole pool for requests of this kind.
+pub(super) fn of_request<'m>(
+    input: &Input,
+    memory: &'m PoolState,
+    verb: Verb,
+) -> Option<&'m RequestBackOff> {
+    let stands = |back_off: &&RequestBackOff| back_off.verb == verb && back_off.until > input.now;
+    memory.request_backoff.iter().find(stands)
+}
+
+/// The cloud itself said when it hears such a request again: no verb goes before that.
+pub(super) fn told_to_wait(input: &Input, memory: &PoolState, verb: Verb) -> bool {
+    let told = |back_off: &RequestBackOff| back_off.retry_at.is_some_and(|at| at > input.now);
+    of_request(input, memory, verb).is_some_and(told)
+}
+
+/// Machines that are out of service for a request that waits for long are given back meanwhile.
+pub(super) fn gives_back(input: &Input, memory: &PoolState, verb: Verb) -> bool {
+    of_request(input, memory, verb).is_some_and(|back_off| lasts(back_off.refusal))
+}
+
+/// A person asks to try again: every wait of ours ends, but for a time that the cloud gave. How many ended.
+pub(super) fn lift(now: Time, memory: &mut PoolState) -> usize {
+    let mut lifted = 0;
+    let mut end = |at: Time, told: Option<Time>, until: &mut Time| {
+        let stands = told.filter(|told| *told > now);
+        lifted += usize::from(*until > now && stands.is_none());
+        *until = stands.unwrap_or(at);
+    };
+    for blocked in &mut memory.blocked {
+        if blocked.code.as_deref() != Some(ASKED_ONCE_MORE) {
+            blocked.times = 0;
+            end(blocked.at, None, &mut blocked.until);
+        }
+    }
+    for known in memory.key_backoff.iter_mut().chain(&mut memory.restore_backoff) {
+        known.times = 0;
+        end(known.at, known.retry_at, &mut known.until);
+    }
+    for known in &mut memory.request_backoff {
+        known.times = 0;
+        end(known.at, known.retry_at, &mut known.until);
+    }
+    lifted
+}
+
+/// A delete that newer requests ended more than once is under way: what else is written to the set would end it again.
+pub(super) fn goes_alone(input: &Input, memory: &PoolState) -> bool {
+    let again = |entry: &&Entry| {
+        let since = entry.accepted().unwrap_or(entry.written);
+        let lasts = input.now.since(since) < input.policy.deletion.deadline;
+        entry.verb() == Verb::Delete && !entry.is_ended() && lasts
+    };
+    let overtaken = |target: &Target| {
+        let mut known = memory.key_backoff.iter().filter(|known| known.times >= OVERTAKEN);
+        known.any(|known| known.key == target.key())
+    };
+    let mut deletes = input.open.iter().filter(again);
+    deletes.any(|entry| entry.action.targets().iter().any(overtaken))
+}
+
+pub(super) fn about_requests(desk: &mut Desk) {
+    if goes_alone(desk.input, &desk.memory) {
+        let say = "a delete that newer requests ended before goes on alone: nothing else is written to the set until it ends";
+        desk.holds.add(HoldReason::RemovalRefused, say);
+    }
+
+    for back_off in desk.memory.request_backoff.clone() {
+        if back_off.until <= desk.input.now {
+            continue;
+        }
+        let code = back_off.code.as_deref().unwrap_or(back_off.refusal.name());
+        let what = if back_off.verb == Verb::Reimage { "an update in place" } else { "a delete" };
+        let say = format!(
+            "{what} was refused ({code}); nothing is taken out of service for another before {}",
+            back_off.until
+        );
+        let hold = desk.holds.add(HoldReason::RemovalRefused, say);
+        hold.number("times", i64::from(back_off.times)).again(back_off.until).ask("retry");
+    }
+}

@@ -1,0 +1,93 @@
+//! A rollout that carries on after failures answers none of them: what lacks is made on the last good model.
+
+use poolkeeper::model::action::ModelWrite;
+use poolkeeper::model::ids::Key;
+use poolkeeper::model::policy::{OnFailure, Rollback};
+use poolkeeper::model::rollout::{Cause, Rollout};
+use poolkeeper::model::time::Span;
+
+use super::kit::{NOW, Pool, rev};
+use super::wishes::{at_rest, fields, image, known, wants};
+use super::world::World;
+
+/// Two of four may be missing, and the policy carries on after failures.
+fn carries_on() -> World {
+    let pool = Pool::new(4, "0", "2").old_ready(4);
+    let pool = pool.policy(|d| d.rollout.on_failure = OnFailure::Continue);
+    let mut world = at_rest(pool);
+    world.bad = Some("r2".into());
+    wants(&mut world, "v2");
+    world
+}
+
+#[test]
+fn carrying_on_answers_no_failure() {
+    let mut world = carries_on();
+    let (mut forwards, mut last) = (Vec::new(), 0);
+    for _ in 0..4_000 {
+        let turn = world.step();
+        if let Some((image, why)) = image(&turn) {
+            let wanted = if why == ModelWrite::Wanted { "v2" } else { "v1" };
+            assert_eq!(image, wanted);
+            if why == ModelWrite::Wanted {
+                forwards.push(world.pool.now);
+            }
+        }
+        last += 1;
+        if forwards.len() == 5 {
+            break;
+        }
+    }
+    assert!(forwards.len() == 5, "tried again {} times in {last} turns", forwards.len());
+    // Each time it waits about twice as long, and in between all serve on the good one.
+    let waits: Vec<Span> = forwards.windows(2).map(|two| two[1].since(two[0])).collect();
+    assert!(waits.windows(2).all(|two| two[1] > two[0]), "{waits:?}");
+    assert!(waits[3] >= Span::minutes(80) && waits[3] <= Span::minutes(140), "{waits:?}");
+    assert!(world.least >= 2);
+    // It heals, and the rollout goes on by itself.
+    world.bad = None;
+    world.run(4_000, |world| world.is_at(4, "r2"));
+}
+
+#[test]
+fn what_lacks_after_a_failure_is_made_on_the_good_model_whatever_the_floor() {
+    let mut world = carries_on();
+    world.run(400, |world| {
+        world.pool.state.as_ref().unwrap().rollout.as_ref().is_some_and(|r| !r.failed.is_empty())
+    });
+    // Below the floor, and the good model is put back first all the same.
+    for _ in 0..2 {
+        world.lose_one();
+        world.capacity -= 1;
+        world.pool.state.as_mut().unwrap().desired.explained -= 1;
+    }
+    while world.available() < 4 {
+        let turn = world.step();
+        assert!(turn.raise().is_none() || world.pool.set.revision == rev("r1"));
+    }
+    assert!(world.pool.machines.iter().all(|m| m.revision == Some(rev("r1"))));
+}
+
+#[test]
+fn where_others_own_the_model_what_lacks_after_a_failure_waits_above_the_floor() {
+    let carries_on = |ready: usize| {
+        let mut rollout = Rollout::open(Cause::Revision, Some(rev("r1")), rev("r2"), NOW, 4);
+        rollout.failed = vec![Key::new("vm-x")];
+        rollout.failed_at = Some(NOW.minus(Span::minutes(20)));
+        let pool = Pool::new(4, "0", "2").old_ready(ready);
+        let pool = pool.policy(|d| d.rollout.on_failure = OnFailure::Continue);
+        pool.state(|s| s.rollout = Some(rollout))
+    };
+    carries_on(3).plan().does(None, &["o1"]).says("modelUnproven");
+    carries_on(2).plan().does(None, &[]).says("modelUnproven");
+    carries_on(1).plan().does(Some(4), &[]).says("modelUnproven");
+    // The failure is answered: it goes on as it was.
+    let answered = carries_on(3).state(|s| s.rollout.as_mut().unwrap().answered_failures = 1);
+    answered.plan().does(Some(4), &["o1"]);
+    let accepted = carries_on(3).state(|s| s.model_accepted = Some(rev("r2")));
+    accepted.plan().does(Some(4), &["o1"]);
+    let may_write = carries_on(2).policy(|d| d.rollout.rollback = Rollback::WriteModel);
+    let may_write = may_write.set(|set| set.model = Some(fields("v2")));
+    let may_write = may_write.state(|s| s.good_revisions = vec![known("r1", "v1")]);
+    assert_eq!(image(&may_write.plan()), None, "nothing would ever write v2 again");
+}
