@@ -63,7 +63,7 @@ fn approval(asked: Approval) -> Result<(String, AskArgs), Problem> {
         let found = WaitKind::ALL.into_iter().find(|kind| kind.name() == name);
         found.ok_or_else(|| {
             let names = WaitKind::ALL.map(WaitKind::name).join(", ");
-            Problem::new(StatusCode::BAD_REQUEST, "badValue", format!("`what` is one of {names}"))
+            Problem::invalid("invalidDocument", format!("`what` is one of {names}"))
         })
     };
     let what = asked.what.as_ref().map(kind).transpose()?;
