@@ -61,7 +61,8 @@ class Case:
 
     def finish(self):
         wait(f"{self.name}: the rollouts finish", lambda: not self.house.unfinished([self.one]), SETTLES, 0.2)
-        wait(f"{self.name}: it is at rest", lambda: not open_entries(self.one), 30, 0.2)
+        # What nothing waits for any more is looked at every five minutes.
+        wait(f"{self.name}: it is at rest", lambda: not open_entries(self.one), 330, 0.2)
         self.one.journal = self.one.entries()
 
     def end(self):
