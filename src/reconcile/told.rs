@@ -7,6 +7,7 @@ use crate::model::budget::{Hold, HoldReason};
 use crate::model::ids::Revision;
 use crate::model::journal::Entry;
 use crate::model::plan::{Planned, RolloutPhase};
+use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 use crate::observe::{Change, Changed, Closing};
 
@@ -42,10 +43,11 @@ pub(super) fn decided(entry: &Entry, at: Time) -> Line {
 }
 
 impl Remembered {
-    /// What the plan says that the last one did not.
+    /// What the plan says that the last one did not; `before` is the state that it was made from.
     pub(super) fn news(
         &mut self,
         planned: Option<&Planned>,
+        before: Option<&PoolState>,
         frozen: Option<&Hold>,
         at: Time,
     ) -> Vec<Line> {
@@ -61,12 +63,16 @@ impl Remembered {
             self.holds(planned, &mut told);
             let rollout = &planned.report.rollout;
             let now = (rollout.phase, rollout.to.clone());
-            // That an end is shown no more is no news.
-            let faded = now.0 == RolloutPhase::None && self.rollout.is_some();
-            if self.rollout.as_ref() != Some(&now) && !faded {
+            // An end is told by the turn that remembers it: one that is shown for longer is no news, not after a start either.
+            let new = if planned.state.rollout.is_some() {
+                self.rollout.as_ref() != Some(&now)
+            } else {
+                before.and_then(|before| before.last.as_ref()) != planned.state.last.as_ref()
+            };
+            if new {
                 told.push(Told::Rollout { phase: now.0, to: now.1.clone() });
-                self.rollout = Some(now);
             }
+            self.rollout = Some(now);
             let honoured = |id| planned.state.honoured.contains(id);
             told.extend(planned.report.asks.iter().filter(|ask| honoured(&ask.id)).map(|ask| {
                 Told::Answered { ask: ask.id.clone(), accepted: ask.accepted, say: ask.say.clone() }

@@ -340,7 +340,8 @@ impl<W: World> Turn<'_, W> {
             self.scene.set_lifecycles(planned, now);
         }
         commit.machines = self.scene.touched();
-        commit.history.extend(told.news(verdict.planned.as_ref(), verdict.frozen.as_ref(), now));
+        let (planned, frozen) = (verdict.planned.as_ref(), verdict.frozen.as_ref());
+        commit.history.extend(told.news(planned, state, frozen, now));
         commit.history.extend(commit.written.iter().map(|entry| told::decided(entry, now)));
         let written = commit.written.iter().map(|entry| entry.id.clone()).collect();
         (commit, written)

@@ -273,9 +273,11 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         }
         self.turns += 1;
         let commits = self.house.disk.commits();
+        let starts = self.process.remembered().is_none();
         let done = self.house.road.go(self.process.turn(&self.house, &self.policy, &lease))?;
         let mut decision = self.house.decide.take();
-        let stored = self.house.disk.commits() - commits;
+        // A process that starts tells once which holds it found: it does not know what it told before.
+        let stored = if starts { 0 } else { self.house.disk.commits() - commits };
         let now = self.now();
         self.paced = Time::from_millis(self.house.stage.lock().listing_from);
         let frozen = matches!(&done, Ok(report) if report.frozen.is_some());
