@@ -66,6 +66,10 @@ pub struct BackOff {
     pub until: Time,
     /// The cloud's own word on the next try: no verb shortens it.
     pub retry_at: Option<Time>,
+    /// The quota refused more than this number, which stood then.
+    pub granted: Option<u32>,
+    /// A raise was delivered since. The count is kept: what is refused once more goes on from there.
+    pub answered: bool,
 }
 
 /// A raise that ended and brought no machine.

@@ -11,7 +11,7 @@ use crate::model::machine::Lifecycle;
 use crate::model::plan::Input;
 use crate::model::policy::{Natives, Owner};
 use crate::model::quantity::counted;
-use crate::model::rollout::{DeleteEffect, EtagVerdict, PoolState};
+use crate::model::rollout::{BackOff, DeleteEffect, EtagVerdict, PoolState};
 use crate::model::time::{Span, Time};
 
 use super::create::{self, Wish};
@@ -151,7 +151,8 @@ impl Number {
 
 /// The quota refused a raise since then.
 fn is_over_quota(memory: &PoolState, since: Time) -> bool {
-    memory.backoff.iter().any(|known| known.refusal == Refusal::Quota && known.at > since)
+    let refused = |known: &BackOff| known.refusal == Refusal::Quota && !known.answered;
+    memory.backoff.iter().any(|known| refused(known) && known.at > since)
 }
 
 /// Deletes of ours that the number is taken to count, and how many may come beside them.
@@ -270,8 +271,9 @@ fn allowed(picture: Picture, wish: Wish, holds: &mut Holds) -> i64 {
         return 0;
     }
     // The hold that says so is there whether anything is wished for or not.
-    let waits = super::refusals::waits(input, memory).next().is_some();
-    if journal.in_doubt || waits || setbacks::goes_alone(input, memory) {
+    let reach = i64::from(super::refusals::may_reach(input, memory));
+    let room = reach - i64::from(input.set.capacity);
+    if journal.in_doubt || room <= 0 || setbacks::goes_alone(input, memory) {
         return 0;
     }
     if desired::evictions_take_size(input) {
@@ -299,7 +301,7 @@ fn allowed(picture: Picture, wish: Wish, holds: &mut Holds) -> i64 {
     if !starts_from_truth(picture, holds) {
         return 0;
     }
-    let create = create::pinned(input, memory, count, wish, holds).min(wish.ceiling_left);
+    let create = create::pinned(input, memory, count, wish, holds).min(wish.ceiling_left).min(room);
     let create = beside_others(picture, create, holds);
     create::within_quota(input, create, holds)
 }

@@ -24,9 +24,18 @@ const LONGEST_WAIT: Span = Span::minutes(30);
 /// A raise that brought nobody is repeated no sooner: its machines may be listed that late.
 const BIRTHS_SHOW: Span = Span::minutes(2);
 
+/// After a raise that was delivered, an earlier refusal counts for so long when the next one comes.
+// 1 h: what comes and goes by turns is asked for ever more rarely.
+const COUNTED: Span = Span::hours(1);
+
 /// Back-offs remembered.
 // 16: a region has three zones; each may be refused for a handful of reasons.
 const BACKOFFS: usize = 16;
+
+/// A throttle that let a raise through is the cloud's pace, and it says itself when it takes the next.
+const fn counted(refusal: Refusal) -> Span {
+    if matches!(refusal, Refusal::Throttled) { Span::ZERO } else { COUNTED }
+}
 
 fn wait(times: u32) -> Span {
     let doubled = FIRST_WAIT.times(1 << times.saturating_sub(1).min(8));
@@ -42,15 +51,18 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, journal: &Journal, co
         if let Some((at, Outcome::Refused(refused))) = entry.outcome()
             && is_a_no(entry, refused)
         {
-            note_refusal(input, memory, at, refused);
+            note_refusal(input, memory, at, (refused, &entry.action));
+        }
+    }
+    for known in memory.backoff.iter_mut().filter(|known| !known.answered) {
+        if raises.iter().any(|raise| answers(input, raise, known)) {
+            (known.answered, known.until) = (true, known.until.min(input.now));
         }
     }
     let met = count.named == 0 && count.exist - count.pending >= count.desired;
-    let whole = memory.rollout.is_none() && met;
-    memory.backoff.retain(|b| {
-        let over = whole && b.until <= input.now;
-        !over && !raises.iter().any(|raise| answers(input, raise, b))
-    });
+    if memory.rollout.is_none() && met {
+        memory.backoff.retain(|known| known.until > input.now);
+    }
     learn_undelivered(input, memory, journal, count, &raises);
 }
 
@@ -75,12 +87,18 @@ fn is_a_no(entry: &Entry, refused: &Refused) -> bool {
     refused.refusal != Refusal::Preempted || (entry.accepted().is_none() && answered)
 }
 
-fn note_refusal(input: &Input, memory: &mut PoolState, at: Time, refused: &Refused) {
+fn note_refusal(
+    input: &Input,
+    memory: &mut PoolState,
+    at: Time,
+    (refused, raise): (&Refused, &Action),
+) {
     let size = &input.set.vm_size;
     let same =
         |b: &BackOff| b.refusal == refused.refusal && b.zone == refused.zone && b.size == *size;
     let times = match memory.backoff.iter().find(|b| same(b)) {
         Some(known) if known.at >= at => return,
+        Some(known) if known.answered && at.since(known.at) > counted(known.refusal) => 1,
         Some(known) => known.times.saturating_add(1),
         None => 1,
     };
@@ -101,6 +119,8 @@ fn note_refusal(input: &Input, memory: &mut PoolState, at: Time, refused: &Refus
         at,
         until,
         retry_at: refused.retry_at,
+        granted: granted(refused, raise),
+        answered: false,
     };
     memory.backoff.retain(|b| !same(b));
     if memory.backoff.len() < BACKOFFS {
@@ -108,9 +128,22 @@ fn note_refusal(input: &Input, memory: &mut PoolState, at: Time, refused: &Refus
     }
 }
 
+/// The number that stood when the quota refused more. What it lacks was not granted.
+fn granted(refused: &Refused, raise: &Action) -> Option<u32> {
+    match raise {
+        Action::Raise { from, drift, .. } if refused.refusal == Refusal::Quota => {
+            Some(from.saturating_sub(*drift))
+        }
+        _ => None,
+    }
+}
+
 /// A raise sent after the refusal shows that it is over: delivered in full, or by its first machine in that place.
 fn answers(input: &Input, raise: &Entry, refused: &BackOff) -> bool {
-    if raise.written <= refused.at {
+    let granted = |to: u32| refused.granted.is_some_and(|granted| to <= granted);
+    if raise.written <= refused.at
+        || matches!(raise.action, Action::Raise { to, .. } if granted(to))
+    {
         return false;
     }
     let done = matches!(raise.outcome(), Some((_, Outcome::Done)));
@@ -159,6 +192,11 @@ pub(super) fn waits<'m>(input: &Input, memory: &'m PoolState) -> impl Iterator<I
     memory.backoff.iter().filter(move |b| b.until > now && (b.size.is_none() || b.size == size))
 }
 
+/// The number up to which a raise may be sent now: what the quota granted before is asked for again at once.
+pub(super) fn may_reach(input: &Input, memory: &PoolState) -> u32 {
+    waits(input, memory).map(|known| known.granted.unwrap_or(0)).min().unwrap_or(u32::MAX)
+}
+
 /// What stands against giving up machines whose replacement cannot be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shut {
@@ -196,11 +234,12 @@ pub(super) fn supply(input: &Input, memory: &PoolState) -> Supply {
     let everywhere = full().any(|b| b.zone.is_none())
         || (!zones.is_empty() && zones.iter().all(in_zone))
         || (zones.is_empty() && full().next().is_some());
-    let spent = waits(input, memory).any(|b| b.refusal == Refusal::Quota);
+    let quota = |b: &BackOff| b.refusal == Refusal::Quota;
+    let spent = waits(input, memory).any(quota) && may_reach(input, memory) <= input.set.capacity;
     Supply {
         shut,
         short: everywhere || spent || no_quota(input),
-        owed: memory.backoff.iter().any(|b| no_capacity(&b)),
+        owed: memory.backoff.iter().any(|b| no_capacity(&b) && !b.answered),
     }
 }
 

@@ -201,6 +201,8 @@ fn back_off() -> impl Strategy<Value = BackOff> {
     let refusal = prop::sample::select(Refusal::ALL.to_vec());
     (refusal, zone, prop::option::of(boxed()), any::<[u32; 2]>(), time(), time()).prop_map(
         |(refusal, zone, code, n, at, until)| BackOff {
+            granted: (n[0] % 2 == 0).then_some(n[0]),
+            answered: n[1] % 3 == 0,
             refusal,
             zone,
             size: code.clone(),

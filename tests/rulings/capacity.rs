@@ -153,7 +153,10 @@ fn one_full_zone_makes_the_raise_wait_and_is_told() {
 
 #[test]
 fn a_zone_is_forgiven_by_the_first_machine_of_a_later_raise_there() {
-    let known = |pool: Pool| pool.plan().planned.state.backoff.len();
+    let known = |pool: Pool| {
+        let state = pool.plan().planned.state;
+        state.backoff.iter().filter(|known| !known.answered).count()
+    };
     let refused = |born_in: &str, later: bool| {
         let mut pool = Pool::new(4, "1", "0").settled().new_ready(2).new_young(1);
         pool.set.zones = ["1", "2"].iter().map(Zone::new).collect();
@@ -214,6 +217,50 @@ fn a_refused_raise_is_sent_at_most_twelve_times_an_hour() {
     let seen =
         Refused { code: Some("ChangedSinceRead".into()), ..Refused::plain(Refusal::Conflict) };
     assert!(tries(&seen) <= 12);
+}
+
+#[test]
+fn what_the_quota_granted_before_is_asked_for_at_once() {
+    // Three stand, and the quota refused the fourth.
+    let pool = Pool::new(3, "1", "0").old_ready(3);
+    let refused = pool.raise_ended(3, 4, Span::seconds(5), no(Refusal::Quota)).capacity(3);
+    let turn = refused.plan();
+    turn.says("quota");
+    assert_eq!(turn.raise(), None);
+    // One of them went: the third may come back, and the fourth waits on.
+    let mut next = refused.after(&turn, Span::seconds(20));
+    next.open.clear();
+    next.machines.pop();
+    let next = next.capacity(2).state(|s| (s.desired.explained, s.desired.shown) = (2, 2));
+    let turn = next.plan();
+    turn.does(Some(3), &[]).says("quota");
+    // What comes of that says nothing of the fourth.
+    let delivered = next.raise_ended(2, 3, Span::seconds(5), Outcome::Done).plan();
+    assert!(delivered.planned.state.backoff.iter().all(|known| !known.answered));
+}
+
+#[test]
+fn what_is_refused_and_granted_by_turns_is_asked_for_ever_more_rarely() {
+    let mut pool = Pool::new(3, "1", "0").settled().new_ready(2).capacity(2);
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let refused = pool.raise_ended(2, 3, Span::seconds(5), no(Refusal::Conflict));
+        let turn = refused.plan();
+        let known = turn.planned.state.backoff[0].clone();
+        waits.push(known.until.since(known.at));
+        let mut next = refused.after(&turn, Span::minutes(2));
+        next.open.clear();
+        let granted = next.clone().raise_ended(2, 3, Span::seconds(5), Outcome::Done).plan();
+        assert_eq!(granted.hold("refused").map(|hold| hold.say.clone()), None);
+        pool = next.after(&granted, Span::minutes(1));
+        pool.open.clear();
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 30].map(Span::minutes));
+    // An hour later it is another trouble.
+    let turn = pool.plan();
+    let later = pool.after(&turn, Span::hours(1));
+    let later = later.raise_ended(2, 3, Span::seconds(5), no(Refusal::Conflict)).plan();
+    assert_eq!(later.planned.state.backoff[0].times, 1);
 }
 
 /// Six of nine are there, and the capacity says `number`.

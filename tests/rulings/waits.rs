@@ -268,6 +268,8 @@ fn retry_lifts_our_back_offs_and_none_that_the_cloud_asked_for() {
         let pool = Pool::new(3, "1", "0").old_ready(3).shown();
         pool.state(|s| {
             s.backoff = vec![BackOff {
+                granted: None,
+                answered: false,
                 refusal: Refusal::Throttled,
                 zone: None,
                 code: None,

@@ -159,6 +159,8 @@ fn state() -> PoolState {
         good_revisions: vec![GoodRevision::plain(Revision::new("r1"))],
         rollout: Some(rollout),
         backoff: vec![BackOff {
+            granted: None,
+            answered: false,
             refusal: Refusal::Quota,
             zone: None,
             size: Some("Standard_D2s_v5".into()),

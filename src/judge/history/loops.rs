@@ -49,6 +49,14 @@ impl Content {
         }
     }
 
+    const fn verb(&self) -> Verb {
+        match self {
+            Content::Raise { .. } => Verb::Raise,
+            Content::Model(_) => Verb::UpdateModel,
+            Content::Machine(verb, _) => *verb,
+        }
+    }
+
     /// How it ended for this machine, or at all.
     fn refusal(&self, entry: &Entry) -> Option<Refusal> {
         let (_, outcome) = entry.outcome()?;
@@ -75,6 +83,12 @@ struct Tries {
     content: Content,
     refusal: Refusal,
     at: VecDeque<Time>,
+}
+
+impl Tries {
+    fn is_throttled(&self, verb: Verb) -> bool {
+        self.refusal == Refusal::Throttled && self.content.verb() == verb
+    }
 }
 
 /// All of it.
@@ -164,6 +178,11 @@ impl Refusals {
         let since = ended.minus(AN_HOUR);
         self.tries.iter_mut().for_each(|tries| tries.at.retain(|at| *at > since));
         self.tries.retain(|tries| !tries.at.is_empty());
+        // A throttle that let one through is the cloud's pace: the next one begins anew.
+        if matches!(entry.outcome(), Some((_, Outcome::Done))) {
+            let verb = entry.verb();
+            self.tries.retain(|tries| !tries.is_throttled(verb));
+        }
         for content in Content::of(&entry.action) {
             // What is gone already, or needs no taking back, is no refusal.
             let Some(refusal) = content.refusal(entry).filter(|how| *how != Refusal::Gone) else {

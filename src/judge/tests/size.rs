@@ -110,6 +110,8 @@ fn the_last_one() {
     lawful("unless the quota is spent", &spent.delete("a", Outdated));
     let waits = |state: &mut PoolState| {
         state.backoff.push(BackOff {
+            granted: None,
+            answered: false,
             refusal: Refusal::NoCapacity,
             zone: None,
             size: None,
@@ -143,6 +145,8 @@ fn none_leaves_that_cannot_be_replaced() {
     lawful("raises are free", &loose().delete("ab", Outdated));
     let waits = |state: &mut PoolState| {
         state.backoff.push(BackOff {
+            granted: None,
+            answered: false,
             refusal: Refusal::Throttled,
             zone: None,
             size: None,

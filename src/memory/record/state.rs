@@ -320,6 +320,8 @@ keys! {
             size: Option<Box<str>>,
             code: Option<Box<str>>,
             retry_at: Option<Time>,
+            granted: Option<u32>,
+            answered: bool,
         }
         gone {
             available_then,
