@@ -73,8 +73,11 @@ pub(super) fn was_updated(memory: &PoolState, machine: &Machine) -> bool {
     opened.zip(machine.updated).is_some_and(|(opened, at)| at >= opened)
 }
 
-/// It was updated in place, and does not serve yet. One that came back as it was is waited for no more.
-pub(super) const fn is_awaited(row: &Row) -> bool {
+/// It was updated in place, and does not serve yet. One that came back as it was is waited for no more; one that came to
+/// the rollout's target is, though another model is wanted since.
+pub(super) fn is_awaited(input: &Input, memory: &PoolState, row: &Row) -> bool {
     let absent = matches!(row.group, Group::Unknown | Group::Young | Group::Unready);
-    row.updated && absent && !matches!(row.kept, Kept::UpdateFailed)
+    let to = memory.rollout.as_ref().map(|rollout| &rollout.to);
+    let came = || to.is_some() && row.machine(input).revision.as_ref() == to;
+    row.updated && absent && (!matches!(row.kept, Kept::UpdateFailed) || came())
 }

@@ -304,7 +304,9 @@ impl Desk<'_, '_> {
     fn buffer(&self) -> i64 {
         let c = &self.count;
         // What stays outdated after a rollout ended is left to nobody.
-        let left = self.rolling() || c.updating > 0 || self.rows.iter().any(in_place::is_awaited);
+        let left = self.rolling()
+            || c.updating > 0
+            || self.rows.iter().any(|row| in_place::is_awaited(self.input, &self.memory, row));
         i64::from(left && c.surge > 0 && (c.unavailable == 0 || c.desired == 1))
     }
 

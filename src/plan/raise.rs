@@ -145,8 +145,18 @@ impl Number {
             _ => self.base.min(self.from) + create,
         };
         let to = to.min(most).max(self.from);
+        let lacks = self.lacking() > perhaps_there(picture.rows);
         (to > self.from || lacks).then_some(to)
     }
+}
+
+/// Listed machines whose delete left no trace: the number counts them, unless they are gone all the same.
+fn perhaps_there(rows: &[Row]) -> i64 {
+    let there = |row: &&Row| {
+        let deleting = row.is_being_deleted() || row.shown_deleting || row.unlisted;
+        row.group == Group::Leaving && row.perhaps_deleted && !deleting
+    };
+    rows.iter().filter(there).count() as i64
 }
 
 /// The quota refused a raise since then.
