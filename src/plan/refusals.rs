@@ -166,7 +166,7 @@ fn learn_undelivered(
     let uniform = input.set.orchestration == Orchestration::Uniform;
     // What is pending was asked for, and may be what never comes.
     let lacks = i64::from(input.set.capacity) > count.staying() - count.pending;
-    if !uniform || !lacks || journal.pending > 0 {
+    if !uniform || !lacks {
         memory.undelivered = memory.undelivered.take().filter(|_| uniform && lacks);
         return;
     }
