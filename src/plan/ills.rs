@@ -65,7 +65,7 @@ const KINDS: &[Kind] = &[
     ),
     (
         HoldReason::DrainBlocked,
-        |row| row.waiting && row.group.exists() && row.kept != Kept::Exception,
+        |row| row.tried_later && row.group.exists() && row.kept != Kept::Exception,
         "back after a refused drain or removal, and tried again later",
         None,
     ),

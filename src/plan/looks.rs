@@ -106,7 +106,7 @@ pub(super) fn next(desk: &Desk, row: &Row) -> Option<Time> {
     let now = desk.input.now;
     let since = lasts_since(record, now);
     match row.group {
-        _ if row.waiting => setbacks::until(desk.input, &desk.memory, record),
+        _ if row.tried_later => setbacks::until(desk.input, &desk.memory, record),
         Group::Young if record.condition == Condition::Ready => {
             Some(record.since.plus(policy.rollout.min_ready))
         }

@@ -161,6 +161,10 @@ fn sit_down<'a, 'i>(
     let resolved = resolve_limits(input, memory.desired.count);
     let counts_deleting = input.policy.rollout.count_deleting;
     let count = Count::of(&rows, &resolved, memory.desired.count, journal.pending, counts_deleting);
+    for row in rows.iter_mut().filter(|row| row.waiting) {
+        let goes = row.outdated || row.named || row.group == Group::Failed;
+        row.tried_later = goes || count.exist > count.desired;
+    }
     Desk {
         closed: course::closed(input, &memory, &reference),
         input,

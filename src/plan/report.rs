@@ -144,7 +144,7 @@ fn why_there(desk: &Desk, row: &Row) -> Why {
     if let Some(kept) = kept {
         return kept;
     }
-    if row.waiting {
+    if row.tried_later {
         return Why::DrainBlocked;
     }
     if row.returning {

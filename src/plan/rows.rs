@@ -99,6 +99,8 @@ pub(super) struct Row {
     pub stays: bool,
     /// It is dead, and its drain was tried for long enough.
     pub waits_no_more: bool,
+    /// It waits, and is tried again: it is to go still, or one more than are wanted is.
+    pub tried_later: bool,
     /// Leaving for longer than the deadline.
     pub overdue: bool,
     pub written_off: bool,
@@ -177,6 +179,7 @@ fn fresh(machine: &Machine, index: u32, zone: u16, written_off: bool) -> Row {
         doubted: false,
         stays: machine.is_kept_by_people(),
         waits_no_more: false,
+        tried_later: false,
         overdue: false,
         written_off,
         unlisted: machine.missed > 0,
