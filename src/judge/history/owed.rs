@@ -120,12 +120,14 @@ fn drains(scene: &Scene) -> BTreeMap<Key, (Time, Fate, Because)> {
 }
 
 /// What says aloud that the model waits for something.
-const MODEL_HOLDS: [HoldReason; 5] = [
+const MODEL_HOLDS: [HoldReason; 6] = [
     HoldReason::RestoreModel,
     HoldReason::WaitingForModel,
     HoldReason::ModelUnproven,
     HoldReason::TooManyModels,
     HoldReason::Refused,
+    // Nothing is written while it is not known what came of the last request.
+    HoldReason::DeleteInDoubt,
 ];
 
 /// An aborted rollout left its model in a set whose model is ours.
