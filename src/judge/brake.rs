@@ -82,7 +82,7 @@ fn words(scene: &Scene, notes: &mut Notes) {
     let abort = heard(scene, &[AskVerb::Abort]).then_some(surge);
     let most = fall.max(first.map(i64::from)).max(abort);
     if most.is_none_or(|most| i64::from(new.1) > most) {
-        notes.add(12, "a confirmation is written down that nobody gave", Vec::new());
+        notes.add(12, "a confirmation is written down that no operator gave", Vec::new());
     }
 }
 

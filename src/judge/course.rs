@@ -20,7 +20,7 @@ use crate::model::time::{Span, Time};
 // An hour: what undoes a rollout and starts it again is a loop between two programs, and a person has to end it.
 const HOT_LOOP: Span = Span::hours(1);
 
-/// The rollout was stopped, and goes on though nobody asked for that. Another target begins anew what failed; what a
+/// The rollout was stopped, and goes on though no operator asked for that. Another target begins anew what failed; what a
 /// person paused it does not.
 pub(super) fn reopened(scene: &Scene, rollout: &Rollout) -> bool {
     let was = scene.case.before.and_then(|before| before.rollout.as_ref());
@@ -31,7 +31,7 @@ pub(super) fn reopened(scene: &Scene, rollout: &Rollout) -> bool {
     goes && ((failed && !retried()) || unpaused(scene))
 }
 
-/// A person's pause is lifted by nobody.
+/// The plan lifts an operator's pause, and no operator asked for that.
 fn unpaused(scene: &Scene) -> bool {
     let paused = |state: &PoolState| {
         let stage = state.rollout.as_ref().map(|rollout| &rollout.stage);
@@ -61,15 +61,15 @@ pub(super) fn moves(scene: &Scene, notes: &mut Notes) {
     let closed = |was: &Rollout| is.is_none_or(|is| is.opened != was.opened);
     let ends = heard(scene, &[AskVerb::Abort, AskVerb::Rollback]);
     if was.filter(stopped).is_some_and(closed) && !ends {
-        notes.add(11, "a stopped rollout is closed though nobody asked", Vec::new());
+        notes.add(11, "a stopped rollout is closed though no operator asked", Vec::new());
     } else if unpaused(scene) {
-        notes.add(11, "a pause is lifted though nobody asked", Vec::new());
+        notes.add(11, "a pause is lifted though no operator asked", Vec::new());
     }
     ended(scene, notes);
     approvals(scene, notes);
     let Some(rollout) = is else { return };
     if reopened(scene, rollout) {
-        notes.add(11, "a stopped rollout goes on though nobody asked", Vec::new());
+        notes.add(11, "a stopped rollout goes on though no operator asked", Vec::new());
     }
     opened(scene, rollout, notes);
     refreshed(scene, rollout, was, notes);
@@ -79,7 +79,7 @@ pub(super) fn moves(scene: &Scene, notes: &mut Notes) {
     checkpoints(scene, rollout, was, notes);
 }
 
-/// Whoever asked for it: what is born after a rollout that ended well is born where it went to.
+/// Machines born after a rollout that ended well are born on its target, no matter which verb or cause opened it.
 fn left_elsewhere(scene: &Scene, notes: &mut Notes) {
     let known = scene.case.before.and_then(|before| before.last.as_ref());
     let last = scene.case.planned.state.last.as_ref().filter(|last| Some(*last) != known);
@@ -329,7 +329,7 @@ fn ended(scene: &Scene, notes: &mut Notes) {
     let Some(last) = state.last.as_ref().filter(|last| Some(*last) != known) else { return };
     if last.how == Ending::Aborted {
         if !heard(scene, &[AskVerb::Abort]) {
-            notes.add(11, "a rollout is aborted though nobody asked", Vec::new());
+            notes.add(11, "a rollout is aborted though no operator asked", Vec::new());
         }
         return;
     }

@@ -32,10 +32,8 @@ pub(super) fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a
     let excepted =
         state.exceptions.iter().filter(|known| !known.cleared && Some(&known.to) == left);
     excepted.for_each(|known| names.key(&known.key, EXCEPTED));
-    let waiting = state.blocked.iter().filter(|blocked| blocked.until > at);
-    waiting.for_each(|blocked| names.key(&blocked.key, SAID_BLOCKED));
-    let passing = state.key_backoff.iter().filter(|known| known.until > at);
-    passing.for_each(|known| names.key(&known.key, SAID_BLOCKED));
+    let waiting = state.blocked.iter().chain(&state.key_backoff).filter(|known| known.until > at);
+    waiting.for_each(|known| names.key(&known.key, SAID_BLOCKED));
     let known = case.before.iter().flat_map(|before| &before.blocked);
     known.filter(|b| b.until > at).for_each(|blocked| names.key(&blocked.key, BLOCKED));
     for entry in case.journal {

@@ -64,7 +64,7 @@ fn haunts(case: &Case, machine: &Machine) -> bool {
 /// Births of machines that we deleted and that are gone: they came, or we could not have named them. Those up to `oldest`
 /// may be left out.
 fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
-    // Nobody saw it the moment it was made, which the cloud tells by its own clock.
+    // The planner sees a machine later than the moment it was made, and Azure tells that moment by its own clock.
     let ahead = case.facts.clock_ahead.unwrap_or_default();
     let seen = |target: &Target| target.created.told_by(ahead).plus(Span::from_millis(1));
     let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);

@@ -57,7 +57,7 @@ fn is_back(machine: &Machine, found: Found, at: Time) -> bool {
 // 30 s: the cloud shows a machine as going within seconds of the request.
 const TRACELESS: Span = Span::seconds(30);
 
-/// So many went dark together that it is more likely we who see nothing.
+/// So many machines went dark together that our own view of them is more likely broken than the machines are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dark {
     began: Time,

@@ -29,7 +29,7 @@ pub(super) fn short(scene: &Scene) -> bool {
     full || spent || quota || nowhere || no_room().any(|b| b.zone.is_none())
 }
 
-/// No raise may be sent, for a reason that is mended by nobody who leaves.
+/// No raise may be sent, for a reason that no leaving machine mends.
 pub(super) fn shut(scene: &Scene) -> bool {
     let (case, set) = (scene.case, scene.case.set);
     let scarce = |refusal| matches!(refusal, Refusal::NoCapacity | Refusal::Quota);
@@ -92,7 +92,7 @@ fn just_refused(scene: &Scene) -> bool {
         })
 }
 
-/// Others write the number: a second writer whom nobody allowed, or one from whom no version of the set protects.
+/// Others write the number: a second writer that no operator allowed, or one that no version of the set protects from.
 fn is_overwritten(scene: &Scene) -> bool {
     let (policy, set, state) = (scene.case.policy, scene.case.set, &scene.case.planned.state);
     let within = |at: &&Time| scene.at.since(**at) < AN_HOUR;

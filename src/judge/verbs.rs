@@ -17,7 +17,7 @@ pub(super) fn heard(scene: &Scene, verbs: &[AskVerb]) -> bool {
     said(scene).any(|ask| verbs.contains(&ask.verb))
 }
 
-/// What of this kind stood in the memory that the plan was given, and was approved by somebody who could see it there.
+/// A wait of this kind that stood in the memory the plan was given, and that an operator who could see it approved.
 pub(super) fn approved<'a>(scene: &Scene<'a>, what: WaitKind) -> Option<&'a Wait> {
     let shown = &scene.case.before?.waiting;
     let now = scene.case.planned.report.at;

@@ -84,6 +84,17 @@ impl WaitKind {
             WaitKind::Model => "model",
         }
     }
+
+    /// Every kind with its word, as a format's table wants them.
+    pub const WORDS: [(&'static str, WaitKind); Self::ALL.len()] = {
+        let mut words = [("", WaitKind::Checkpoint); Self::ALL.len()];
+        let mut at = 0;
+        while at < words.len() {
+            words[at] = (Self::ALL[at].name(), Self::ALL[at]);
+            at += 1;
+        }
+        words
+    };
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

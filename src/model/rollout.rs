@@ -10,7 +10,7 @@ use super::journal::Refusal;
 use super::plan::WaitKind;
 use super::time::{Span, Time};
 
-pub use super::setbacks::{BackOff, Blocked, Exception, KeyBackOff, RequestBackOff, Undelivered};
+pub use super::setbacks::{BackOff, Exception, KeyBackOff, RequestBackOff, UndeliveredRaise};
 
 /// Why a rollout was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -420,7 +420,7 @@ pub struct PoolState {
     pub surplus_confirmed: bool,
     /// Nothing but advisory evidence said "outdated" at first sight, and nobody asked to roll.
     pub advisory_held: bool,
-    /// Machines were on several revisions at first sight, and nobody said to which of them all shall go.
+    /// Machines were on several revisions at first sight, and no operator said to which of them all shall go.
     pub adoption_held: bool,
     /// The cloud's flag counts for machines born before this: set when the target really changed, or a person said so.
     pub advisory_before: Option<Time>,
@@ -442,7 +442,7 @@ pub struct PoolState {
     pub refresh_next: Option<Time>,
     /// The last firing of a schedule that was honoured.
     pub scheduled: Option<Time>,
-    pub blocked: Vec<Blocked>,
+    pub blocked: Vec<KeyBackOff>,
     pub key_backoff: Vec<KeyBackOff>,
     /// Machines that could not be put back into service.
     pub restore_backoff: Vec<KeyBackOff>,
@@ -453,7 +453,7 @@ pub struct PoolState {
     /// Why each machine that is on its way out leaves.
     pub removals: Vec<(Key, Because)>,
     pub backoff: Vec<BackOff>,
-    pub undelivered: Option<Undelivered>,
+    pub undelivered: Option<UndeliveredRaise>,
     pub etag: EtagHistory,
     pub deletes: DeleteEffects,
     /// Machines that are gone, by their delete or by being missed on their way out: rows that show them are ghosts.

@@ -5,27 +5,18 @@ use super::ids::{Key, Revision, Zone};
 use super::journal::Refusal;
 use super::time::Time;
 
-/// A machine whose drain was blocked, or whose removal is refused for good: in service, and not tried again before `until`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked {
-    pub key: Key,
-    pub times: u32,
-    pub at: Time,
-    pub until: Time,
-    pub code: Option<Box<str>>,
-    /// The operator had accepted the loss when it was refused: another `now` does not skip this wait.
-    pub now: bool,
-}
-
-/// A machine whose delete or update was refused in passing: not asked again before `until`.
+/// A machine whose drain was blocked, or whose delete, update or restore was refused: not tried again before `until`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyBackOff {
     pub key: Key,
     pub times: u32,
     pub at: Time,
     pub until: Time,
-    /// The cloud gave this time itself: no verb lifts it.
+    /// What blocks it; kept only for a machine that is back in service for long.
+    pub code: Option<Box<str>>,
+    /// The cloud gave this time itself: no verb lifts it. Kept only for a refusal that passes by itself.
     pub retry_at: Option<Time>,
+    /// The operator had accepted the loss when it was refused: another `now` does not skip this wait.
     pub now: bool,
 }
 
@@ -74,7 +65,7 @@ pub struct BackOff {
 
 /// A raise that ended and brought no machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undelivered {
+pub struct UndeliveredRaise {
     /// In a row.
     pub times: u32,
     /// When the last one ended.

@@ -130,7 +130,7 @@ fn scale_down(input: &Input, memory: &mut PoolState, to: u32) -> Option<String> 
     }
 }
 
-/// Machines of the checkpoint that is reached and that nobody approved yet.
+/// Machines of the checkpoint that is reached and that no operator approved yet.
 fn checkpoint(input: &Input, memory: &PoolState) -> Option<u32> {
     let rollout = memory.rollout.as_ref()?;
     let ahead = input.policy.rollout.checkpoints.get(rollout.passed as usize)?;

@@ -105,15 +105,15 @@ pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept:
     let Stage::Baking { since } = rollout.stage else { return };
     // A way back that had nothing to replace has nothing to be watched for.
     let unmoved = rollout.cause == Cause::Rollback && rollout.covered == 0;
-    let watch = if skip || unmoved { Watch::Over } else { watched(input, since) };
-    match watch {
-        Watch::Failed(gate) => fail(input, memory, &format!("gate {gate} failed while baking")),
-        Watch::On(_) => {}
-        Watch::Blind(gate, until) if input.now >= until => {
+    let bake = if skip || unmoved { Bake::Over } else { watched(input, since) };
+    match bake {
+        Bake::Failed(gate) => fail(input, memory, &format!("gate {gate} failed while baking")),
+        Bake::On(_) => {}
+        Bake::Blind(gate, until) if input.now >= until => {
             fail(input, memory, &format!("gate {gate} gave no verdict in time while baking"));
         }
-        Watch::Blind(..) => {}
-        Watch::Over => {
+        Bake::Blind(..) => {}
+        Bake::Over => {
             let whole = kept == 0;
             // What is kept was covered and is left.
             rollout.progress.outdated_left = kept;
@@ -128,7 +128,7 @@ pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept:
 
 /// How the watch after the last machine stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Watch<'a> {
+pub(super) enum Bake<'a> {
     /// Goes on until then.
     On(Time),
     Failed(&'a str),
@@ -139,24 +139,24 @@ pub(super) enum Watch<'a> {
 
 /// The gates that are measured, and those that a checkpoint names: a rollout that had to pass them ends on a word of
 /// theirs. Where nothing is to be watched, none is asked.
-pub(super) fn watched<'a>(input: &Input<'a>, since: Time) -> Watch<'a> {
+pub(super) fn watched<'a>(input: &Input<'a>, since: Time) -> Bake<'a> {
     let (bake, facts) = (input.policy.rollout.bake, input.facts);
     if bake.is_zero() {
-        return Watch::Over;
+        return Bake::Over;
     }
     let until = since.plus(bake);
     let says = |gate: &Gate| verdict(input, gate, since, until);
     if let Some(gate) = facts.gates.iter().find(|gate| says(gate) == Verdict::Fail) {
-        return Watch::Failed(&gate.name);
+        return Bake::Failed(&gate.name);
     }
     if input.now < until {
-        return Watch::On(until);
+        return Bake::On(until);
     }
     let mute = facts.gates.iter().filter(|gate| says(gate) == Verdict::Unknown);
     let named = input.policy.rollout.checkpoints.iter().flat_map(|ahead| &ahead.gates);
     let missing = named.filter(|name| !facts.gates.iter().any(|gate| gate.name == **name));
     match mute.map(|gate| &gate.name).chain(missing).min() {
-        Some(gate) => Watch::Blind(gate, until.plus(input.policy.rollout.progress_deadline)),
-        None => Watch::Over,
+        Some(gate) => Bake::Blind(gate, until.plus(input.policy.rollout.progress_deadline)),
+        None => Bake::Over,
     }
 }

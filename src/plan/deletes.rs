@@ -1,4 +1,4 @@
-//! Learn when the capacity falls for a delete of ours: when it is accepted, or when it ends. Nobody documents it.
+//! Learn when the capacity falls for a delete of ours: at its acceptance or at its end. Azure does not document it.
 
 use crate::model::action::Verb;
 use crate::model::inventory::{Native, Orchestration};

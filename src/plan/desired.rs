@@ -233,8 +233,8 @@ fn foreign_change(input: &Input, memory: &mut PoolState, pending: u32) -> i32 {
     moved
 }
 
-/// Machines went that nobody of us named, and the capacity fell with them: a loss, which is made up for. Where others own
-/// the number, or the cloud itself scales, every such fall is theirs.
+/// Machines went that neither the planner nor an operator named, and the capacity fell with them: a loss, which the
+/// planner makes up for. Where others own the number, or the cloud itself scales, every such fall is theirs.
 fn is_loss(input: &Input, fewer: usize, pending: u32) -> bool {
     let ours = input.policy.owner == Owner::Pool;
     let scaled = input.set.natives.contains(&Native::Autoscale);

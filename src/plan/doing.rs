@@ -120,7 +120,7 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
             if refused.code.is_some() {
                 return Doing::Lost;
             }
-            // Whoever did not begin, or was stopped, took nothing off its node: an earlier drain may have left marks there.
+            // A drain that was stopped, or never began, took nothing off its node; an earlier one may have left marks.
             back(machine)
         }
         (Verb::Reimage, Err(_)) => {

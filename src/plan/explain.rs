@@ -6,7 +6,7 @@ use crate::model::inventory::Native;
 use crate::model::machine::Lifecycle;
 use crate::model::plan::{Input, Why};
 use crate::model::policy::Unconfirmed;
-use crate::model::rollout::{Blocked, PoolState};
+use crate::model::rollout::{KeyBackOff, PoolState};
 use crate::model::time::{Span, Time};
 
 use super::desired::{self, FALL_WINDOW};
@@ -102,7 +102,8 @@ pub(super) fn remember(
         let (machine, at) = (rows[*row].machine(input), input.now);
         memory.blocked.retain(|blocked| !is(&blocked.key, machine));
         let (key, code) = (machine.key(), Some(ASKED_ONCE_MORE.into()));
-        memory.blocked.push(Blocked { key, times: 1, at, until: at, code, now: false });
+        let (until, retry_at) = (at, None);
+        memory.blocked.push(KeyBackOff { key, times: 1, at, until, code, retry_at, now: false });
     }
     if let Some(rollout) = &mut memory.rollout {
         for (row, lifecycle, _) in &sent.moved {

@@ -46,7 +46,7 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
         (memory.model.again, memory.model.again_since) = (None, None);
     } else if is_believed(input, memory) {
         memory.model.seen = Some(now_there.clone());
-        // Somebody put back what a rollout is going back to: that is no new wish.
+        // Another client put back what a rollout is going back to: that is no new wish.
         let restored = memory
             .rollout
             .as_ref()

@@ -199,7 +199,7 @@ pub(super) fn learn_deletes(input: &Input, memory: &mut PoolState) {
     }
 }
 
-/// The next moment at which something can be different without anybody telling us.
+/// The next moment at which something can be different and no event tells the planner.
 pub(super) fn again(desk: &Desk, actions: &[Action]) -> Time {
     let now = desk.input.now;
     let mut again = now.plus(IDLE);

@@ -349,9 +349,9 @@ impl Desk<'_, '_> {
 
     fn raise(&mut self, journal: &Journal, wish: Wish, settle: bool) -> Option<Action> {
         let (input, memory, rows) = (self.input, &self.memory, &self.rows[..]);
-        let picture = raise::Picture { input, memory, journal, count: &self.count, rows };
-        let probes = raise::is_probe(picture) && !settle;
-        let action = raise::raise(picture, wish, settle, &mut self.holds)?;
+        let context = raise::RaiseContext { input, memory, journal, count: &self.count, rows };
+        let probes = raise::is_probe(context) && !settle;
+        let action = raise::raise(context, wish, settle, &mut self.holds)?;
         if probes {
             self.memory.deletes.probe = Some(Probe { at: input.now, births: action.births() });
         }

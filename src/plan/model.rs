@@ -68,7 +68,7 @@ pub(super) fn settle_write(input: &Input, memory: &mut PoolState) {
     }
     let last = entries().max_by_key(|entry| (entry.outcome().map(|(at, _)| at), &entry.id));
     let came = match last.map(|entry| &entry.phase) {
-        // Whoever meant to send it was killed or deposed before: no read will ever show it.
+        // The daemon that meant to send it was killed or deposed before: no read will ever show it.
         Some(Phase::Ended { outcome: Outcome::Withdrawn, .. }) => {
             memory.model.writing = None;
             return;

@@ -31,7 +31,7 @@ pub(super) fn notices(desk: &Desk, raised: i64) -> Vec<Box<str>> {
     notices.extend(clocks_apart(desk).map(Into::into));
     if let Some(busy) = &desk.input.set.busy {
         notices
-            .push(format!("somebody else's {} runs since {}", busy.operation, busy.since).into());
+            .push(format!("another client's {} runs since {}", busy.operation, busy.since).into());
     }
     notices
 }

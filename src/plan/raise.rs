@@ -29,12 +29,12 @@ use super::setbacks;
 // 2 min: reads lag a write by less; what is counted longer is counted until the delete ends, or lacks.
 const DELETES_SHOW: Span = Span::minutes(2);
 
-/// After so many tries at the ceiling that brought nobody, a person may settle the capacity; the tries go on.
+/// After so many tries at the ceiling that brought no machine, an operator may settle the capacity; the tries go on.
 const TRIES: u32 = 3;
 
 /// What a raise is decided from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Picture<'p, 'i> {
+pub(super) struct RaiseContext<'p, 'i> {
     pub input: &'p Input<'i>,
     pub memory: &'p PoolState,
     pub journal: &'p Journal<'p>,
@@ -54,23 +54,23 @@ pub(super) fn drift(input: &Input, count: &Count) -> i64 {
 
 /// The capacity to write, if any. `settle`: a person asked to set it to what lives.
 pub(super) fn raise(
-    picture: Picture,
+    context: RaiseContext,
     wish: Wish,
     settle: bool,
     holds: &mut Holds,
 ) -> Option<Action> {
-    let Picture { input, count, .. } = picture;
+    let RaiseContext { input, count, .. } = context;
     let lacking = drift(input, count);
     if settle {
-        return settle_capacity(picture, lacking, holds);
+        return settle_capacity(context, lacking, holds);
     }
     let create =
-        allowed(picture, wish, holds).min(counted_deletes(picture).room).min(unseen_room(picture));
-    let number = Number::of(picture);
-    let mut to = number.to(picture, create);
+        allowed(context, wish, holds).min(counted_deletes(context).room).min(unseen_room(context));
+    let number = Number::of(context);
+    let mut to = number.to(context, create);
     if lacking > 0 {
-        hold_drift(picture, lacking, &number, holds);
-        if waits_for_births(picture) {
+        hold_drift(context, lacking, &number, holds);
+        if waits_for_births(context) {
             to = None;
         }
     }
@@ -109,10 +109,10 @@ struct Number {
 }
 
 impl Number {
-    fn of(picture: Picture) -> Self {
-        let Picture { input, count, .. } = picture;
+    fn of(context: RaiseContext) -> Self {
+        let RaiseContext { input, count, .. } = context;
         let (from, stay) = (i64::from(input.set.capacity), count.staying());
-        let base = stay + (from - stay).clamp(0, counted_deletes(picture).many);
+        let base = stay + (from - stay).clamp(0, counted_deletes(context).many);
         Self { from, base, flexible: input.set.orchestration == Orchestration::Flexible }
     }
 
@@ -128,12 +128,12 @@ impl Number {
     }
 
     /// What to write so that `create` more come. The same number once more asks for those that never came.
-    fn to(&self, picture: Picture, create: i64) -> Option<i64> {
-        let memory = picture.memory;
+    fn to(&self, context: RaiseContext, create: i64) -> Option<i64> {
+        let memory = context.memory;
         if self.flexible {
             return Some((self.from + create).min(LIMIT)).filter(|to| *to > self.from);
         }
-        let most = self.most(picture.count);
+        let most = self.most(context.count);
         if self.from > most {
             return None;
         }
@@ -145,7 +145,7 @@ impl Number {
             _ => self.base.min(self.from) + create,
         };
         let to = to.min(most).max(self.from);
-        let lacks = self.lacking() > perhaps_there(picture.rows);
+        let lacks = self.lacking() > perhaps_there(context.rows);
         (to > self.from || lacks).then_some(to)
     }
 }
@@ -174,8 +174,8 @@ struct CountedDeletes {
 
 /// Where the number falls when a delete ends, those still listed as going are in it. Until a raise told the same as the
 /// reads, there must be room for them once more.
-fn counted_deletes(picture: Picture) -> CountedDeletes {
-    let Picture { input, memory, count, rows, .. } = picture;
+fn counted_deletes(context: RaiseContext) -> CountedDeletes {
+    let RaiseContext { input, memory, count, rows, .. } = context;
     let effects = &memory.deletes;
     let none = CountedDeletes { many: 0, room: i64::MAX };
     if effects.verdict != DeleteEffect::AtEnd {
@@ -192,8 +192,8 @@ fn counted_deletes(picture: Picture) -> CountedDeletes {
 
 /// Deletes that are not waited for, of machines still listed, may long be gone from the goal though the number that is
 /// read counts them: what is written above it may bring as many more.
-fn unseen_room(picture: Picture) -> i64 {
-    let Picture { input, memory, count, rows, .. } = picture;
+fn unseen_room(context: RaiseContext) -> i64 {
+    let RaiseContext { input, memory, count, rows, .. } = context;
     let known = memory.deletes.verdict == DeleteEffect::AtEnd && memory.deletes.proven;
     // A Uniform set's number is held under the ceiling itself.
     if known || input.set.orchestration == Orchestration::Uniform {
@@ -206,8 +206,8 @@ fn unseen_room(picture: Picture) -> i64 {
 }
 
 /// The raise of this turn tells how the set counts deletes.
-pub(super) fn is_probe(picture: Picture) -> bool {
-    !picture.memory.deletes.proven && counted_deletes(picture).many > 0
+pub(super) fn is_probe(context: RaiseContext) -> bool {
+    !context.memory.deletes.proven && counted_deletes(context).many > 0
 }
 
 /// A delete of ours that the cloud carries out still.
@@ -217,14 +217,14 @@ fn goes_for_us(input: &Input, row: &Row) -> bool {
     ours && going && !row.written_off
 }
 
-/// The last raise brought nobody, and its next try is not due.
-fn waits_for_births(picture: Picture) -> bool {
-    let until = picture.memory.undelivered.as_ref().map(|undelivered| undelivered.until);
-    until.is_some_and(|until| picture.input.now < until)
+/// The last raise brought no machine, and its next try is not due.
+fn waits_for_births(context: RaiseContext) -> bool {
+    let until = context.memory.undelivered.as_ref().map(|undelivered| undelivered.until);
+    until.is_some_and(|until| context.input.now < until)
 }
 
-fn hold_drift(picture: Picture, lacking: i64, number: &Number, holds: &mut Holds) {
-    let Picture { input, memory, count, .. } = picture;
+fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut Holds) {
+    let RaiseContext { input, memory, count, .. } = context;
     let from = number.from;
     let say = format!("capacity is {from}, {lacking} more than live; nothing is on its way");
     let hold = holds.add(HoldReason::Drift, say);
@@ -239,10 +239,10 @@ fn hold_drift(picture: Picture, lacking: i64, number: &Number, holds: &mut Holds
     }
 }
 
-fn settle_capacity(picture: Picture, lacking: i64, holds: &mut Holds) -> Option<Action> {
-    let Picture { input, journal, count, .. } = picture;
+fn settle_capacity(context: RaiseContext, lacking: i64, holds: &mut Holds) -> Option<Action> {
+    let RaiseContext { input, journal, count, .. } = context;
     let from = input.set.capacity;
-    // A list that lacks somebody would settle those who live away.
+    // From a list that lacks a machine, the settled number would take away one that lives.
     let moves = count.leaving + count.pending + count.unknown > 0;
     if lacking == 0 || moves || journal.in_doubt {
         holds
@@ -263,8 +263,8 @@ fn settle_capacity(picture: Picture, lacking: i64, holds: &mut Holds) -> Option<
 }
 
 /// What may be created of what is wished, with a hold for each thing that stands against it.
-fn allowed(picture: Picture, wish: Wish, holds: &mut Holds) -> i64 {
-    let Picture { input, memory, journal, count, .. } = picture;
+fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
+    let RaiseContext { input, memory, journal, count, .. } = context;
     let wanted = wish.fill.max(wish.replace);
     if wanted <= 0 {
         return 0;
@@ -308,18 +308,18 @@ fn allowed(picture: Picture, wish: Wish, holds: &mut Holds) -> i64 {
     if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back) {
         return 0;
     }
-    if !starts_from_truth(picture, holds) {
+    if !starts_from_truth(context, holds) {
         return 0;
     }
     let create = create::pinned(input, memory, count, wish, holds).min(wish.ceiling_left).min(room);
-    let create = beside_others(picture, create, holds);
+    let create = beside_others(context, create, holds);
     create::within_quota(input, create, holds)
 }
 
-/// The number that would be raised is known, and counts nobody on the way out of whom that is not known.
-fn starts_from_truth(picture: Picture, holds: &mut Holds) -> bool {
-    let Picture { input, memory, journal, count, .. } = picture;
-    if lags(picture) > 0 {
+/// The planner knows the number it would raise, and knows of every leaving machine whether that number counts it.
+fn starts_from_truth(context: RaiseContext, holds: &mut Holds) -> bool {
+    let RaiseContext { input, memory, journal, count, .. } = context;
+    if lags(context) > 0 {
         holds
             .add(
                 HoldReason::CapacityLags,
@@ -342,10 +342,10 @@ fn starts_from_truth(picture: Picture, holds: &mut Holds) -> bool {
 
 /// Machines being deleted that the number may still count, and for which it is waited: a raise from such a number brings
 /// back as many.
-fn lags(picture: Picture) -> i64 {
-    let Picture { input, memory, count, rows, .. } = picture;
+fn lags(context: RaiseContext) -> i64 {
+    let RaiseContext { input, memory, count, rows, .. } = context;
     let over = i64::from(input.set.capacity) - count.staying();
-    let counted = counted_deletes(picture).many;
+    let counted = counted_deletes(context).many;
     let known = counted > 0;
     let stays = etag_verdict(input, memory) == EtagVerdict::Stays;
     let waited = rows.iter().filter(|row| {
@@ -363,7 +363,7 @@ fn began(input: &Input, row: &Row) -> Time {
     if row.doing == Doing::CloudDeletes { row.machine(input).since } else { row.asked }
 }
 
-/// Somebody else writes the number as well.
+/// Another client writes the number as well.
 fn has_company(input: &Input, memory: &PoolState) -> bool {
     input.policy.owner == Owner::ScaleSet
         || input.set.natives.contains(&Native::Autoscale)
@@ -398,10 +398,10 @@ pub(super) fn learn_etag(input: &Input, memory: &mut PoolState) {
     }
 }
 
-/// Beside another writer only what is lost below the floor is made up for, and where nobody knows yet whether the version
-/// protects a raise, one machine at a time.
-fn beside_others(picture: Picture, create: i64, holds: &mut Holds) -> i64 {
-    let Picture { input, memory, journal, count, .. } = picture;
+/// Beside another writer the planner makes up only for what is lost below the floor, and one machine at a time where it
+/// does not know yet whether the version protects a raise.
+fn beside_others(context: RaiseContext, create: i64, holds: &mut Holds) -> i64 {
+    let RaiseContext { input, memory, journal, count, .. } = context;
     let below = (count.floor - count.exist).max(0);
     let native =
         input.policy.natives == Natives::Refuse && input.set.natives.contains(&Native::Autoscale);
@@ -439,7 +439,7 @@ pub(super) fn hold_unsafe(input: &Input, memory: &PoolState, holds: &mut Holds) 
         ("the cloud's autoscale writes the capacity; suspend it", None)
     } else {
         (
-            "somebody else wrote the capacity within the hour; stop that writer, then approve",
+            "another client wrote the capacity within the hour; stop that writer, then approve",
             Some("approve"),
         )
     };
@@ -467,7 +467,7 @@ pub(super) fn hold_writers<'h>(
     let writers = desired::foreign_writes(input, memory);
     let times = counted(writers, "time");
     let say = format!(
-        "somebody else changed the capacity {times} within the hour; decide who owns the size"
+        "another client changed the capacity {times} within the hour; decide who owns the size"
     );
     holds.add(HoldReason::TwoWriters, say).number("changes", writers as i64).ask("approve")
 }

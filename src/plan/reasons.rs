@@ -9,7 +9,7 @@ use crate::model::quantity::counted;
 use crate::model::rollout::{Cause, Ending, Stage};
 use crate::model::time::Time;
 
-use super::checkpoint::{self, Barrier, Watch};
+use super::checkpoint::{self, Bake, Barrier};
 use super::course::{self, Closed};
 use super::explain;
 use super::holds::{BLOCKERS, machines};
@@ -170,22 +170,22 @@ fn about_the_gate(desk: &mut Desk) {
 
 fn about_the_watch(desk: &mut Desk, since: Time) {
     match checkpoint::watched(desk.input, since) {
-        Watch::On(ends) => {
+        Bake::On(ends) => {
             let say = format!("every machine is done; gates are watched until {ends}");
             desk.holds.add(HoldReason::Baking, say).again(ends).ask("promote");
         }
-        Watch::Failed(gate) => {
+        Bake::Failed(gate) => {
             let say = format!("every machine is done, and gate {gate} says no");
             desk.holds.add(HoldReason::GateFailed, say).ask("promote").blockers = vec![gate.into()];
         }
-        Watch::Blind(gate, until) => {
+        Bake::Blind(gate, until) => {
             let say = format!(
                 "every machine is done, and gate {gate} has no verdict; it has until {until}"
             );
             desk.holds.add(HoldReason::GateUnknown, say).again(until).ask("promote").blockers =
                 vec![gate.into()];
         }
-        Watch::Over => {}
+        Bake::Over => {}
     }
 }
 

@@ -6,7 +6,7 @@ use crate::model::inventory::Orchestration;
 use crate::model::journal::{CHANGED_SINCE_READ, Entry, Outcome, Refusal, Refused};
 use crate::model::plan::Input;
 use crate::model::policy::Natives;
-use crate::model::rollout::{BackOff, PoolState, Undelivered};
+use crate::model::rollout::{BackOff, PoolState, UndeliveredRaise};
 use crate::model::time::{Span, Time};
 
 use super::desired;
@@ -21,7 +21,7 @@ const FIRST_WAIT: Span = Span::minutes(1);
 // Half an hour: two tries an hour are no burden, and a person who mends the cause waits no longer.
 const LONGEST_WAIT: Span = Span::minutes(30);
 
-/// A raise that brought nobody is repeated no sooner: its machines may be listed that late.
+/// The planner repeats a raise that brought no machine no sooner: its machines may be listed that late.
 const BIRTHS_SHOW: Span = Span::minutes(2);
 
 /// After a raise that was delivered, an earlier refusal counts for so long when the next one comes.
@@ -104,7 +104,7 @@ fn note_refusal(
     };
     let seen_by_us = refused.code.as_deref() == Some(CHANGED_SINCE_READ);
     let until = match refused.retry_at {
-        // Our own look found another number, and the next turn starts from it. Found again, somebody else keeps moving it.
+        // Our own look found another number, and the next turn starts from it. Found again: another client keeps moving it.
         None if seen_by_us && times == 1 => at,
         // Asked too often once, and told when the next is answered: to wait any longer brings nothing.
         Some(told) if refused.refusal == Refusal::Throttled && times == 1 => told,
@@ -181,7 +181,7 @@ fn learn_undelivered(
         memory.undelivered = (!born).then(|| {
             let times = known.map_or(1, |known| known.times.saturating_add(1));
             let until = ended.plus(wait(times).max(BIRTHS_SHOW));
-            Undelivered { times, at: ended, until }
+            UndeliveredRaise { times, at: ended, until }
         });
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Limits {
     /// A refused request waits for its next try: only what an operator wants now leaves.
     pub removals_wait: bool,
     pub updates_wait: bool,
-    /// What is born now is off target: nobody who leaves is replaced by one that stays.
+    /// What is born now is off target: no machine that leaves is replaced by one that stays.
     pub elsewhere: bool,
     /// The breaker is open for long and nothing can be made: this one is let go, that another may come.
     pub for_room: Option<usize>,
@@ -101,7 +101,7 @@ impl Side {
 }
 
 /// Who leaves when there are too many: what failed, what is off target, what was named, only then what is current, and last
-/// what nobody knows the revision of.
+/// what has no known revision.
 const SURPLUS_ORDER: [(Group, Side); 13] = [
     (Group::Failed, Side::Any),
     (Group::Young, Side::OffTarget),
@@ -235,7 +235,7 @@ impl Taker<'_, '_> {
             && !self.is_irreplaceable(rule)
     }
 
-    /// Whoever may serve still goes only where the others are enough without it.
+    /// A machine that may serve still goes only where the others are enough without it.
     fn may_spend_doubted(&self) -> bool {
         let others = self.spare + self.count.floor;
         let last = self.count.desired > 0 && self.count.surge > 0 && !self.limits.supply.short;

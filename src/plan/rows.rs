@@ -6,7 +6,7 @@ use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection}
 use crate::model::plan::Input;
 use crate::model::policy::Method;
 use crate::model::revision::differs;
-use crate::model::rollout::{Blocked, PoolState};
+use crate::model::rollout::{KeyBackOff, PoolState};
 use crate::model::time::{Span, Time};
 
 use super::doing::follow_entries;
@@ -253,7 +253,7 @@ pub(super) fn is_dead(input: &Input, machine: &Machine) -> bool {
 
 /// Its drain was given up so long ago that a dead machine waits for it no more.
 fn drain_was_long(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
-    let long = |blocked: &Blocked| {
+    let long = |blocked: &KeyBackOff| {
         input.now.since(blocked.at) >= input.policy.drain.failed_after && is(&blocked.key, machine)
     };
     machine.needs_drain() && is_dead(input, machine) && memory.blocked.iter().any(long)

@@ -6,7 +6,7 @@ use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
-use crate::model::rollout::{Blocked, KeyBackOff, PoolState, RequestBackOff};
+use crate::model::rollout::{KeyBackOff, PoolState, RequestBackOff};
 use crate::model::time::{Span, Time};
 
 use super::Desk;
@@ -44,6 +44,14 @@ struct Try<'a> {
     refused: &'a Refused,
     /// The operator had accepted the loss.
     now: bool,
+    /// The machine goes back into service for long, and for at least this span.
+    aside: Option<Span>,
+}
+
+impl Try<'_> {
+    const fn list<'m>(&self, memory: &'m mut PoolState) -> &'m mut Vec<KeyBackOff> {
+        if self.aside.is_some() { &mut memory.blocked } else { &mut memory.key_backoff }
+    }
 }
 
 /// Learn what was refused and what went well since the last turn.
@@ -86,7 +94,7 @@ fn restore_was_answered(input: &Input, memory: &mut PoolState, entry: &Entry) {
             Some(Err(refused))
                 if entry.outcome().is_some_and(|(_, how)| *how != Outcome::Withdrawn) =>
             {
-                let a_try = Try { at, refused: &refused, now: false };
+                let a_try = Try { at, refused: &refused, now: false, aside: None };
                 back_off(input, &mut memory.restore_backoff, machine, a_try);
             }
             _ => memory.restore_backoff.retain(|known| known.at > at || !is(&known.key, machine)),
@@ -132,14 +140,11 @@ fn whole_was_refused(
         let Some(machine) = input.machines.iter().find(|machine| target.is(machine)) else {
             continue;
         };
-        let a_try = Try { at, refused, now: target.because == Because::NamedNow };
-        if drain || lasts(refused.refusal) {
-            // One step longer than the pool: the first try after it is another machine.
-            let least = times.map_or(Span::ZERO, |times| wait(LASTING, times.saturating_add(1)));
-            set_aside(input, memory, machine, a_try, least);
-        } else {
-            back_off(input, &mut memory.key_backoff, machine, a_try);
-        }
+        // One step longer than the pool: the first try after it is another machine.
+        let least = times.map_or(Span::ZERO, |times| wait(LASTING, times.saturating_add(1)));
+        let aside = (drain || lasts(refused.refusal)).then_some(least);
+        let a_try = Try { at, refused, now: target.because == Because::NamedNow, aside };
+        back_off(input, a_try.list(memory), machine, a_try);
     }
 }
 
@@ -163,12 +168,9 @@ fn part_was_refused(
         let named = |target: &&crate::model::action::Target| target.is(machine);
         let target = entry.action.targets().iter().find(named);
         let now = target.is_some_and(|target| target.because == Because::NamedNow);
-        let a_try = Try { at, refused, now };
-        if lasts(refused.refusal) || entry.verb() == Verb::Drain {
-            set_aside(input, memory, machine, a_try, Span::ZERO);
-        } else {
-            back_off(input, &mut memory.key_backoff, machine, a_try);
-        }
+        let lasting = lasts(refused.refusal) || entry.verb() == Verb::Drain;
+        let a_try = Try { at, refused, now, aside: lasting.then_some(Span::ZERO) };
+        back_off(input, a_try.list(memory), machine, a_try);
     }
 }
 
@@ -183,7 +185,8 @@ fn doubt_was_settled(input: &Input, memory: &mut PoolState, entry: &Entry) {
         let Some(machine) = input.machines.iter().find(there) else { continue };
         let now = target.because == Because::NamedNow;
         let refused = Refused::plain(Refusal::Unclear);
-        back_off(input, &mut memory.key_backoff, machine, Try { at, refused: &refused, now });
+        let a_try = Try { at, refused: &refused, now, aside: None };
+        back_off(input, &mut memory.key_backoff, machine, a_try);
     }
 }
 
@@ -216,58 +219,31 @@ fn request_was_refused(memory: &mut PoolState, verb: Verb, at: Time, refused: &R
     times
 }
 
-/// In service again, and not tried for a while: each time twice as long.
-fn set_aside(
-    input: &Input,
-    memory: &mut PoolState,
-    machine: &Machine,
-    a_try: Try<'_>,
-    least: Span,
-) {
-    let known = memory.blocked.iter().position(|blocked| is(&blocked.key, machine));
-    let times = match known.map(|at| &memory.blocked[at]) {
-        Some(known) if known.at >= a_try.at => return,
+/// This machine waits for its next try: each time twice as long.
+fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try: Try<'_>) {
+    let Try { at, refused, now, aside } = a_try;
+    let known = list.iter().position(|known| is(&known.key, machine));
+    let times = match known.map(|place| &list[place]) {
+        Some(known) if known.at >= at => return,
         Some(known) if known.code.as_deref() == Some(ASKED_ONCE_MORE) => 1,
         Some(known) => known.times.saturating_add(1),
         None => 1,
     };
-    let until = a_try.at.plus(wait(LASTING, times).max(least));
-    let blocked = Blocked {
-        key: machine.key(),
-        times,
-        at: a_try.at,
-        until: until.max(a_try.refused.retry_at.unwrap_or(until)),
-        code: a_try.refused.code.clone(),
-        now: a_try.now,
+    let until = match aside {
+        Some(least) => at.plus(wait(LASTING, times).max(least)),
+        None => at.plus(wait(PASSING, times)),
     };
-    match known {
-        Some(at) => memory.blocked[at] = blocked,
-        None => {
-            let alive = |key: &Key| input.machines.iter().any(|m| is(key, m));
-            memory.blocked.retain(|blocked| alive(&blocked.key));
-            memory.blocked.push(blocked);
-        }
-    }
-}
-
-fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try: Try<'_>) {
-    let known = list.iter().position(|known| is(&known.key, machine));
-    let times = match known.map(|at| &list[at]) {
-        Some(known) if known.at >= a_try.at => return,
-        Some(known) => known.times.saturating_add(1),
-        None => 1,
-    };
-    let until = a_try.at.plus(wait(PASSING, times));
     let back_off = KeyBackOff {
         key: machine.key(),
         times,
-        at: a_try.at,
-        until: until.max(a_try.refused.retry_at.unwrap_or(until)),
-        retry_at: a_try.refused.retry_at,
-        now: a_try.now,
+        at,
+        until: until.max(refused.retry_at.unwrap_or(until)),
+        code: refused.code.clone().filter(|_| aside.is_some()),
+        retry_at: refused.retry_at.filter(|_| aside.is_none()),
+        now,
     };
     match known {
-        Some(at) => list[at] = back_off,
+        Some(place) => list[place] = back_off,
         None => {
             let alive = |key: &Key| input.machines.iter().any(|m| is(key, m));
             list.retain(|known| alive(&known.key));
@@ -276,18 +252,18 @@ fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try:
     }
 }
 
-/// Nobody answered: a listing told that it left no trace, or a later one is to tell.
+/// Azure did not answer: a listing showed that the request left no trace, or a later listing decides.
 pub(super) fn is_unanswered(refused: &Refused) -> bool {
     refused.is_no_trace() || refused.refusal == Refusal::Unclear
 }
 
-/// A delete may have taken it, so lately that the listing may be older: whoever is shown to serve may be gone.
+/// A delete may have taken it, so lately that the listing may be older: a machine that it shows in service may be gone.
 pub(super) fn may_be_gone(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
     let mut doubted = memory.doubted.iter();
     doubted.any(|(key, at)| input.set.read_at.since(*at) < LISTS_LAG && is(key, machine))
 }
 
-/// Deletes that nobody answered, and those that were accepted and came to nothing: some of it may have been done.
+/// Deletes that Azure did not answer, and those that it accepted and that came to nothing: a part may have been done.
 fn note_doubts(input: &Input, memory: &mut PoolState, entry: &Entry) {
     if entry.verb() != Verb::Delete {
         return;
@@ -312,12 +288,9 @@ fn note_doubts(input: &Input, memory: &mut PoolState, entry: &Entry) {
 pub(super) fn holds_back(input: &Input, memory: &PoolState, machine: &Machine, now: bool) -> bool {
     let stands = |until: Time, was_now: bool| until > input.now && (was_now || !now);
     let told = |at: Option<Time>| at.is_some_and(|at| at > input.now);
-    let blocked = memory.blocked.iter().filter(|blocked| stands(blocked.until, blocked.now));
-    let mut blocked = blocked.map(|blocked| &blocked.key);
-    let passing = memory.key_backoff.iter();
-    let passing = passing.filter(|known| stands(known.until, known.now) || told(known.retry_at));
-    let mut passing = passing.map(|known| &known.key);
-    blocked.any(|key| is(key, machine)) || passing.any(|key| is(key, machine))
+    let known = memory.blocked.iter().chain(&memory.key_backoff);
+    let mut known = known.filter(|known| stands(known.until, known.now) || told(known.retry_at));
+    known.any(|known| is(&known.key, machine))
 }
 
 /// What keeps this machine passes by itself: no drain of it is blocked.
@@ -328,11 +301,9 @@ pub(super) fn is_passing(input: &Input, memory: &PoolState, machine: &Machine) -
 
 /// Until when this machine waits.
 pub(super) fn until(input: &Input, memory: &PoolState, machine: &Machine) -> Option<Time> {
-    let blocked = memory.blocked.iter().filter(|known| is(&known.key, machine));
-    let blocked = blocked.map(|known| known.until);
-    let passing = memory.key_backoff.iter().filter(|known| is(&known.key, machine));
-    let passing = passing.map(|known| known.until);
-    blocked.chain(passing).filter(|until| *until > input.now).max()
+    let known = memory.blocked.iter().chain(&memory.key_backoff);
+    let known = known.filter(|known| is(&known.key, machine)).map(|known| known.until);
+    known.filter(|until| *until > input.now).max()
 }
 
 /// The wait of the whole pool for requests of this kind.
@@ -364,13 +335,10 @@ pub(super) fn lift(now: Time, memory: &mut PoolState) -> usize {
         lifted += usize::from(*until > now && stands.is_none());
         *until = stands.unwrap_or(at);
     };
-    for blocked in &mut memory.blocked {
-        if blocked.code.as_deref() != Some(ASKED_ONCE_MORE) {
-            blocked.times = 0;
-            end(blocked.at, None, &mut blocked.until);
-        }
-    }
-    for known in memory.key_backoff.iter_mut().chain(&mut memory.restore_backoff) {
+    let blocked = memory.blocked.iter_mut();
+    let blocked = blocked.filter(|known| known.code.as_deref() != Some(ASKED_ONCE_MORE));
+    let passing = memory.key_backoff.iter_mut().chain(&mut memory.restore_backoff);
+    for known in blocked.chain(passing) {
         known.times = 0;
         end(known.at, known.retry_at, &mut known.until);
     }

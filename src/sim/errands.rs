@@ -27,17 +27,17 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
             Wish::Ask(verb) => self.ask(verb, AskArgs::default()),
             Wish::AskAbout(verb, about) => self.ask(verb, about),
             Wish::Delete { nth, request } => {
-                let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
+                let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 self.mark(&key, &Mark::Delete(Some(request)));
                 format!("an operator asks for m{id} to go")
             }
             Wish::Undelete { nth } => {
-                let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
+                let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 self.mark(&key, &Mark::Delete(None));
                 format!("an operator lets m{id} stay")
             }
             Wish::Hold { nth, held } => {
-                let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
+                let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 let hold = held.then(|| MachineHold { by: "ann".into(), why: "looks".into() });
                 self.mark(&key, &Mark::Hold(hold));
                 format!("an operator {} m{id}", if held { "holds" } else { "lets go of" })
@@ -75,7 +75,7 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
                     .to_owned()
             }
             Wish::Cordon { nth } => {
-                let Some((id, key)) = self.nth(nth) else { return "nobody is there".to_owned() };
+                let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 let mut stage = self.house.stage.lock();
                 if let (Some(cluster), Ok(vm)) = (&mut stage.cluster, key.as_str().parse::<Guid>())
                 {

@@ -155,7 +155,7 @@ impl Stage {
     }
 }
 
-/// Where the cloud's clock is not ours, its times tell nobody since when a machine serves: our records do.
+/// Where the cloud's clock is not ours, its times do not show since when a machine serves: our records do.
 fn shown((view, row): (&InstanceView, &Instance), told: bool) -> Row {
     Row {
         id: Arc::clone(&view.id.0),

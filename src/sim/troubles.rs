@@ -189,9 +189,10 @@ fn small(scenario: &mut Scenario, dice: &mut Dice) {
 /// Two troubles within the same few minutes.
 fn pair(scenario: &mut Scenario, dice: &mut Dice) {
     let at = moment(dice, scenario.calm_after);
-    let gap = Span::seconds(one_of(dice, &[-200, -20, -1, 0, 1, 5, 20, 60, 400], 5));
+    let gap = SECOND * one_of(dice, &[-200, -20, -1, 0, 1, 5, 20, 60, 400], 5);
     // In the calm nothing goes wrong any more.
-    let second = at.plus(gap).max(Span::ZERO).min(scenario.calm_after.plus(Span::seconds(-1)));
+    let last = (scenario.calm_after.millis() - SECOND).max(0);
+    let second = Span::from_millis((at.millis() + gap).clamp(0, last));
     match dice.below(10) {
         0 => approval_and_fall(scenario, dice, (at, second)),
         1 => model_and_verb(scenario, dice, (at, second), AskVerb::Rollback),
@@ -236,7 +237,7 @@ fn approval_and_fall(scenario: &mut Scenario, dice: &mut Dice, (at, second): Twi
     }
 }
 
-/// People change their minds while somebody writes the model.
+/// An operator changes his mind while another client writes the model.
 fn model_and_verb(scenario: &mut Scenario, dice: &mut Dice, (at, second): Twice, verb: AskVerb) {
     let image = one_of(dice, &[THIRD_IMAGE, OLD_IMAGE, WANTED_IMAGE], THIRD_IMAGE);
     write_image(scenario, at, image);

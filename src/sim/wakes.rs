@@ -1,8 +1,9 @@
-//! What of all that happens anybody would tell the loop.
+//! Which events in the cloud wake the loop.
 
 use crate::world::{By, What};
 
-/// Whether anybody would tell of it: who changes a set does; of machines and operations only those hear who watch them.
+/// Whether the event wakes the loop: a change of the set by another client does; an event of a machine or an operation
+/// wakes only a loop that watches them.
 pub(super) fn wakes(what: &What, hears: bool) -> bool {
     let by_itself = matches!(
         what,

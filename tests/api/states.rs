@@ -221,14 +221,15 @@ fn wait() -> impl Strategy<Value = Wait> {
         .prop_map(|(what, number, revision, since)| Wait { what, number, revision, since })
 }
 
-fn blocked() -> impl Strategy<Value = Blocked> {
+fn blocked() -> impl Strategy<Value = KeyBackOff> {
     (key(), any::<u32>(), time(), time(), prop::option::of(boxed())).prop_map(
-        |(key, times, at, until, code)| Blocked {
+        |(key, times, at, until, code)| KeyBackOff {
             key,
             times,
             at,
             until,
             code,
+            retry_at: None,
             now: times % 2 == 0,
         },
     )
@@ -244,20 +245,19 @@ const fn because(n: u32) -> Because {
     }
 }
 
-fn back_off_of_key(like: &Blocked) -> KeyBackOff {
-    let Blocked { key, times, at, until, now, .. } = like.clone();
-    KeyBackOff { key, times, at, until, retry_at: now.then_some(at), now }
+fn back_off_of_key(like: &KeyBackOff) -> KeyBackOff {
+    KeyBackOff { code: None, retry_at: like.now.then_some(like.at), ..like.clone() }
 }
 
-fn back_off_of_request(like: &Blocked) -> RequestBackOff {
-    let Blocked { times, at, until, code, now, .. } = like.clone();
+fn back_off_of_request(like: &KeyBackOff) -> RequestBackOff {
+    let KeyBackOff { times, at, until, code, now, .. } = like.clone();
     let verb = if now { Verb::Delete } else { Verb::Reimage };
     let refusal = Refusal::ALL[times as usize % Refusal::ALL.len()];
     RequestBackOff { verb, refusal, code, times, at, until, retry_at: now.then_some(until) }
 }
 
-fn exception(like: &Blocked) -> Exception {
-    let Blocked { key, at, now, .. } = like.clone();
+fn exception(like: &KeyBackOff) -> Exception {
+    let KeyBackOff { key, at, now, .. } = like.clone();
     Exception { key, to: Revision::new("r2"), at, cleared: now }
 }
 
@@ -302,7 +302,7 @@ pub fn state() -> impl Strategy<Value = PoolState> {
             removals: lists.0.iter().map(|b| (b.key.clone(), because(b.times))).collect(),
             blocked: lists.0,
             backoff: lists.1,
-            undelivered: times[5].map(|at| Undelivered { times: 2, at, until: at }),
+            undelivered: times[5].map(|at| UndeliveredRaise { times: 2, at, until: at }),
             etag: EtagHistory {
                 verdict: if flags[1] { EtagVerdict::Moves } else { EtagVerdict::Stays },
                 last: flags[0].then(|| (Etag::new("7"), 3)),

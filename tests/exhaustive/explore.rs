@@ -13,7 +13,7 @@ use poolkeeper::model::plan::{Facts, Input, Planned};
 use poolkeeper::model::policy::{Checkpoint, Draft, Method, OnFailure, Policy, Ramp, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{
-    Blocked, Cause, DeleteEffect, DeleteEffects, Desired, GoodRevision, ModelMemory, PoolState,
+    Cause, DeleteEffect, DeleteEffects, Desired, GoodRevision, KeyBackOff, ModelMemory, PoolState,
     Progress, Rollout, Stage,
 };
 use poolkeeper::model::time::Span;
@@ -230,12 +230,13 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
     let covered = u32::from(desired);
     let rollout = Rollout::open(Cause::Revision, Some(r1.clone()), r2.clone(), opened, covered);
     let progress = Progress::from(NOW, 0);
-    let blocked = (0..SLOTS).map(|slot| Blocked {
+    let blocked = (0..SLOTS).map(|slot| KeyBackOff {
         key: machine(Kind::OldBlocked, slot).key(),
         times: 1,
         at: NOW.minus(Span::minutes(5)),
         until: NOW.plus(Span::minutes(25)),
         code: None,
+        retry_at: None,
         now: false,
     });
     PoolState {

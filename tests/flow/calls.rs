@@ -1,5 +1,5 @@
 //! What a rollout of the default pool costs in calls, and how long it takes: one machine of surge, none missing, five
-//! seconds for more news, and nobody who tells what happens in the cloud.
+//! seconds for more news, and no events from the cloud.
 
 use super::succeeded;
 use poolkeeper::model::policy::Policy;

@@ -2,7 +2,7 @@
 
 use poolkeeper::memory::{Store, Told};
 use poolkeeper::model::ids::{AskId, InstanceId, PoolName};
-use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::plan::{AskVerb, WaitKind};
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 
@@ -105,6 +105,19 @@ async fn what_cannot_be_meant_changes_nothing() {
         (&fault["errors"][0]["line"], &fault["errors"][0]["field"]),
         (&2.into(), &"why".into())
     );
+    assert_eq!(kit.audit().await, Vec::<String>::new());
+    assert_eq!(kit.store.doors(&web()).await.unwrap().asks, []);
+    assert!(kit.house.lock().woken.is_empty());
+}
+
+#[tokio::test]
+async fn an_approval_of_an_unknown_kind_is_refused_with_the_known_ones() {
+    let kit = Kit::open().await;
+    let body = r#"{"why":"x","what":"everything","number":3}"#;
+    let reply = kit.post("/api/v1/pools/web/approve", body).await;
+    reply.is(422, "invalidDocument");
+    let detail = reply.json()["detail"].as_str().unwrap().to_owned();
+    assert!(WaitKind::ALL.iter().all(|kind| detail.contains(kind.name())), "{detail}");
     assert_eq!(kit.audit().await, Vec::<String>::new());
     assert_eq!(kit.store.doors(&web()).await.unwrap().asks, []);
     assert!(kit.house.lock().woken.is_empty());

@@ -391,7 +391,7 @@ pub fn forgets_pause(input: &Input<'_>) -> Answer {
     })
 }
 
-/// As if nobody had paused while there was no rollout.
+/// Forgets a pause that an operator gave while there was no rollout.
 pub fn forgets_early_pause(input: &Input<'_>) -> Answer {
     with_state(input, |state| state.pause = None)
 }

@@ -45,7 +45,7 @@ pub fn refused() -> Scenario {
     scenario
 }
 
-/// Requests get lost on their way, and nobody says so.
+/// Requests get lost on their way, and no error says so.
 pub fn unheard() -> Scenario {
     let mut scenario = loose();
     scenario.faults = Faults { lost_before: 0.5, ..Faults::default() };
@@ -223,7 +223,7 @@ pub fn clock_behind() -> Scenario {
     scenario
 }
 
-/// Three of five machines are stopped by somebody, and nobody starts them for a while.
+/// Another client stops three of five machines, and no client starts them for a while.
 pub fn blackout() -> Scenario {
     let mut scenario = pool(5, 1, 0, |_| {});
     for id in ["0", "1", "2"] {

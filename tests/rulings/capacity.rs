@@ -7,7 +7,7 @@ use poolkeeper::model::machine::Condition;
 use poolkeeper::model::plan::{Quota, WaitKind};
 use poolkeeper::model::policy::Natives;
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{DeleteEffect, Probe, Undelivered};
+use poolkeeper::model::rollout::{DeleteEffect, Probe, UndeliveredRaise};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, refused};
@@ -66,7 +66,7 @@ fn no_machine_that_is_wanted_leaves_while_no_raise_may_be_sent() {
             .does(None, &[]);
         let now = shut(Pool::new(4, "1", "1").settled().new_ready(4).named("n1", true));
         assert_eq!(now.plan().deleted(), ["n1"]);
-        // Repair is free of it, and so is what nobody wants.
+        // Repair is free of it, and so is a pool of which no machine is wanted.
         let failed = shut(Pool::new(4, "1", "1").settled().new_ready(3).new_failed(1));
         failed.plan().does(None, &["n4"]);
         let none = Pool::new(0, "1", "0").settled().new_ready(1).raise_ended(
@@ -294,7 +294,7 @@ fn what_did_not_come_twice_is_asked_for_with_one_more() {
     let tried = |pool: Pool, ago: Span| {
         let at = NOW.minus(ago);
         let until = at.plus(Span::minutes(2));
-        pool.state(|s| s.undelivered = Some(Undelivered { times: 1, at, until }))
+        pool.state(|s| s.undelivered = Some(UndeliveredRaise { times: 1, at, until }))
     };
     // Its machines may be listed late.
     let early = tried(lacking(9), Span::seconds(90)).plan();
@@ -344,7 +344,7 @@ fn a_number_that_counts_deletes_is_waited_for_no_longer_than_two_minutes() {
         })
     };
     deleting(Span::seconds(100)).plan().does(None, &[]).says("capacityLags");
-    // Then whoever it counts lacks: the same number brings that one, at most.
+    // Then a machine that it counts lacks: the same number brings that one, at most.
     assert_eq!(deleting(Span::seconds(130)).plan().raise().map(|(from, _)| from), Some(4));
     // Without a version that moves it may be another writer's for as long as it lasts.
     let bare = deleting(Span::seconds(130)).set(|set| set.etag = None);

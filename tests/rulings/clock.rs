@@ -1,4 +1,4 @@
-//! Deadlines run on our clock: what others tell of times may be wrong by hours, and takes nothing from anybody.
+//! Deadlines run on our clock: times that Azure tells may be wrong by hours, and shorten no deadline.
 
 use poolkeeper::model::machine::Condition;
 use poolkeeper::model::plan::AskVerb;

@@ -88,7 +88,7 @@ fn the_newest_of_those_that_stand_in_goes_first() {
             Stage::Paused { by: "ops".into(), why: "test".into(), at: NOW };
     });
     pool.plan().does(None, &["n4"]);
-    // A machine that was there before the rollout, and was not updated, stands in for nobody.
+    // A machine that was there before the rollout, and was not updated, stands in for no other.
     let older = pool.edit("n4", born(Span::hours(3)));
     older.plan().does(None, &["n3"]);
     // Nor does one that was updated itself.

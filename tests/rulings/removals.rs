@@ -1,4 +1,4 @@
-//! Removals that are refused, that wait for pods, that were begun for a reason, or that nobody needs to wait for.
+//! Removals that are refused, that wait for pods, that were begun for a reason, or that wait for nothing.
 
 use poolkeeper::model::action::{Because, Verb};
 use poolkeeper::model::ids::Key;
@@ -6,7 +6,7 @@ use poolkeeper::model::journal::{Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine, Protection};
 use poolkeeper::model::plan::{AskVerb, Why};
 use poolkeeper::model::policy::{Method, Unconfirmed};
-use poolkeeper::model::rollout::Blocked;
+use poolkeeper::model::rollout::KeyBackOff;
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, Turn, refused};
@@ -131,7 +131,8 @@ pub fn set_aside(pool: Pool, id: &str, times: u32, ago: Span) -> Pool {
     let key = pool.machine(id).key();
     let (at, code) = (pool.now.minus(ago), Some("Budget".into()));
     let until = at.plus(Span::hours(6));
-    pool.state(|s| s.blocked.push(Blocked { key, times, at, until, code, now: false }))
+    let blocked = KeyBackOff { key, times, at, until, code, retry_at: None, now: false };
+    pool.state(|s| s.blocked.push(blocked))
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn a_reason_that_ended_is_told() {
 
 #[test]
 fn a_refused_delete_gives_its_machine_back_to_the_budget() {
-    // Two may be missing of four: o1 is back, and two others are ill; it is the floor that says who goes next.
+    // Two may be missing of four: o1 is back, and two others are ill; the floor decides which goes next.
     let pool = |ago: i64| {
         let pool = Pool::new(4, "0", "2").old_ready(4);
         let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(5));
@@ -159,7 +159,7 @@ fn a_refused_delete_gives_its_machine_back_to_the_budget() {
     };
     let told = doubt(Span::minutes(16));
     assert_eq!((told.planned.report.numbers.available, told.deleted().len()), (2, 1));
-    // A listing may be older than the doubt: nobody is spent for one that it shows.
+    // A listing may be older than the doubt: the planner spends no machine for one that it shows.
     let told = doubt(Span::seconds(20));
     assert_eq!(told.report("o1").lifecycle, Lifecycle::InService);
     assert_eq!(told.planned.report.numbers.available, 1);

@@ -354,7 +354,7 @@ fn approved_at_first_sight_the_flag_is_believed() {
     };
     let pool = Pool::new(3, "1", "0").old_ready(3).each(flagged).first_sight();
     pool.plan().does(None, &[]).says("adoption");
-    // What nobody could see yet is not approved.
+    // An operator does not approve what no answer has shown yet.
     let early = pool.clone().ask(AskVerb::Approve).plan();
     early.does(None, &[]).says("adoption");
     assert_eq!(early.accepted(), [false]);

@@ -4,7 +4,7 @@ use poolkeeper::model::machine::Machine;
 use poolkeeper::model::plan::{AskVerb, RolloutPhase, Verdict, WaitKind};
 use poolkeeper::model::policy::{Adopt, Checkpoint};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{BackOff, Blocked, Ending, Stage};
+use poolkeeper::model::rollout::{BackOff, Ending, KeyBackOff, Stage};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, rev};
@@ -292,12 +292,13 @@ fn retry_lifts_our_back_offs_and_none_that_the_cloud_asked_for() {
     let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes().shown();
     let blocked = pool.state(|s| {
         s.blocked = ["vm-o1", "vm-o2", "vm-o3"]
-            .map(|key| Blocked {
+            .map(|key| KeyBackOff {
                 key: poolkeeper::model::ids::Key::new(key),
                 times: 1,
                 at: NOW,
                 until: NOW.plus(Span::hours(3)),
                 code: None,
+                retry_at: None,
                 now: false,
             })
             .to_vec();

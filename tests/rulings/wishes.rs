@@ -94,7 +94,7 @@ fn a_way_back_asked_right_after_our_own_write_ends_with_the_model_where_it_was()
         assert_eq!(world.pool.set.revision, rev("r1"), "after {turns} turns");
         let state = world.pool.state.as_ref().unwrap();
         assert_eq!(state.good_revisions, [known("r1", "v1")], "after {turns} turns");
-        // The file still names v2, and nobody asks for that again.
+        // The file still names v2, and no operator asks for that again.
         for _ in 0..20 {
             assert_eq!(image(&world.step()), None);
         }
@@ -161,7 +161,7 @@ fn a_way_back_on_a_model_of_others_stays_open_until_they_restore_it() {
 
 #[test]
 fn what_serves_is_good_whoever_brought_it_there() {
-    // By hand, with nobody wanted; then the pool grows on it.
+    // An operator writes it by hand while no machine is wanted; then the pool grows on it.
     let mut world = World::new(Pool::new(0, "1", "0").settled().state(|s| {
         s.good_revisions = vec![good("r0")];
     }));

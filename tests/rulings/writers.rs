@@ -68,7 +68,7 @@ fn a_loss_is_made_up_for_and_is_nobody_elses_write() {
     let turn = going.capacity(4).plan();
     turn.does(Some(5), &[]);
     assert!(turn.planned.state.desired.others.is_empty());
-    // Nobody went: somebody wrote it.
+    // No machine went: another client wrote it.
     let written = fallen().new_ready(1).capacity(4);
     let since = NOW.minus(Span::minutes(3));
     let turn = written.clone().state(|s| s.desired.below = Some(since)).plan();

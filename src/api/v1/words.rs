@@ -69,14 +69,6 @@ words! {
         "deallocate" => Eviction::Deallocate,
         "delete" => Eviction::Delete,
     }
-    WaitKind {
-        "checkpoint" => WaitKind::Checkpoint,
-        "scaleDown" => WaitKind::ScaleDown,
-        "firstSurplus" => WaitKind::FirstSurplus,
-        "otherWriter" => WaitKind::OtherWriter,
-        "adoption" => WaitKind::Adoption,
-        "model" => WaitKind::Model,
-    }
     WitnessKind {
         "apiServer" => WitnessKind::ApiServer,
         "pool" => WitnessKind::Pool,
@@ -130,6 +122,10 @@ words! {
         "aborted" => Ending::Aborted,
         "rolledBack" => Ending::RolledBack,
     }
+}
+
+impl Named for WaitKind {
+    const WORDS: &'static [(&'static str, Self)] = &WaitKind::WORDS;
 }
 
 #[cfg(test)]

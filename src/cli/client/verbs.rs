@@ -127,8 +127,8 @@ of_machines! {
 
 const APPROVE: &str = "Approves the checkpoint ahead, or what waits for a person";
 const APPROVE_MORE: &str = "\
-Without --what it is about the only thing that waits; where several wait, the answer names them. It covers what waited when \
-it was given, and nothing that began since.";
+Without --what, the approval is about the only thing that waits; where several wait, the answer names them. It covers \
+what waited when it was given, and nothing that began since.";
 
 #[derive(Debug, Args)]
 #[command(

@@ -236,7 +236,7 @@ impl Unserved {
                 self.in_a_row = 0;
             }
         }
-        // Where the set lacked some of its capacity, a raise may bring them too: more than anybody asked for.
+        // Where the set lacked some of its capacity, a raise may bring those machines too, beyond its own.
         let more = |id: &EntryId| truth.sent.iter().any(|s| s.entry == *id && s.lacking > 0);
         let ours =
             truth.births.iter().filter(|birth| birth.of.as_ref().is_some_and(|id| !more(id)));
@@ -306,7 +306,7 @@ impl Vain {
 
 fn accepted(truth: &Truth, sent: &Sent) -> Option<Vec<Content>> {
     let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry)?;
-    // One whose answer was lost was accepted by nobody.
+    // Azure did not accept a request whose answer was lost.
     let done = matches!(entry.outcome(), Some((_, Outcome::Done)));
     (done || entry.accepted().is_some()).then(|| Content::of(&entry.action))
 }
@@ -357,7 +357,7 @@ fn window(scene: &Scene) -> bool {
     scene.case.policy.windows.at(scene.at).open
 }
 
-/// Something to do, nothing under way, and nobody is waited for.
+/// The planner has something to do, nothing is under way, and it waits for no operator, client or machine.
 #[derive(Debug, Default)]
 struct Still {
     since: Option<Time>,

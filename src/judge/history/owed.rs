@@ -178,7 +178,7 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
     if failing && better && ours && !accepted && !needed && scene.raised() > 0 {
         notes.add(10, "raises on a model that failed and was not put back", Vec::new());
     }
-    // Whoever carries on after a failure has answered nothing: what lacks does not come up on what failed, whatever the
+    // A pool that carries on after a failure did not answer it: no missing machine comes up on what failed, whatever the
     // floor, unless the way back was refused.
     let carried_on = !back
         && case.policy.rollout.on_failure == OnFailure::Continue
@@ -217,7 +217,7 @@ impl Brake {
         }
         let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(scene.desired);
         let surplus = |because| because == Some(Because::Surplus);
-        // Whoever is on its way out was taken before.
+        // A machine on its way out was taken before.
         let new = |look: &Look| surplus(look.removed()) && look.standing != Standing::Leaving;
         let takes = scene.looks.iter().any(new);
         let allowed = truth.case.policy.unconfirmed == Unconfirmed::Allow;

@@ -54,7 +54,7 @@ fn law_11_closed_to_raises() {
 fn law_11_opened_without_cause() {
     let opened = || four().recall(paused).set(|pool| going(&mut pool.state));
     breaks(&[11], "nobody asked", &opened());
-    lawful("somebody resumed it", &asked(opened(), AskVerb::Resume).delete("a", Outdated));
+    lawful("an operator resumed it", &asked(opened(), AskVerb::Resume).delete("a", Outdated));
     breaks(&[11], "retried alone", &asked(opened(), AskVerb::Retry));
     breaks(&[11], "and it acts", &opened().delete("a", Outdated));
     let other = |pool: Pool| {
@@ -306,7 +306,7 @@ fn law_12_brake() {
             (pool.state.desired.confirmed, pool.state.desired.agreed) = (Some(NOW), many);
         })
     };
-    breaks(&[12], "a word nobody gave", &said(1).delete("ab", Surplus));
+    breaks(&[12], "a word that no operator gave", &said(1).delete("ab", Surplus));
     let fall = |many| approved(said(many), WaitKind::ScaleDown, Some(4));
     lawful("what stands above the size", &fall(6).delete("abcdef", Surplus));
     breaks(&[12], "and more", &fall(7));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::policy::{Method, Rollback, Unconfirmed};
-use crate::model::rollout::Blocked;
+use crate::model::rollout::KeyBackOff;
 use Because::{Failed, Named, NamedNow, Outdated, Surplus};
 use Condition::{Deleting, Provisioning, Unready};
 
@@ -61,7 +61,7 @@ fn law_3_nothing_left_to_drain() {
     let dead = on_node().edit("a", |m| {
         (m.condition, m.since) = (Unready, ago(Span::hours(1)));
     });
-    breaks(&[3], "failed, and nobody asked its pods", &dead.delete("a", Failed));
+    breaks(&[3], "failed, and no drain asked its pods", &dead.delete("a", Failed));
     let asked = |condition: Condition, drained: Span| {
         let pool =
             on_node().edit("a", |m| (m.condition, m.since) = (condition, ago(Span::hours(1))));
@@ -170,7 +170,8 @@ fn law_6_newest_last() {
         for name in ["a", "b"] {
             let key = machine(name, Condition::Ready).key();
             let until = NOW.plus(Span::hours(1));
-            state.blocked.push(Blocked { key, times: 1, at: NOW, until, code: None, now: false });
+            let (at, code, retry_at) = (NOW, None, None);
+            state.blocked.push(KeyBackOff { key, times: 1, at, until, code, retry_at, now: false });
         }
     };
     lawful("the others were blocked", &pool().recall(tried).delete("n", Surplus));

@@ -185,9 +185,9 @@ fn none_leaves_that_cannot_be_replaced() {
         .set(|pool| pool.set.natives = vec![crate::model::inventory::Native::AutomaticRepairs]);
     breaks(&[1, 11], "the cloud itself acts on the set", &native.delete("a", Outdated));
     let bare = loose().set(|pool| pool.set.etag = None);
-    lawful("no version, and nobody else", &bare.clone().delete("a", Outdated));
+    lawful("no version, and no other writer", &bare.clone().delete("a", Outdated));
     let one = |pool: Pool| pool.recall(|state| state.desired.others = vec![ago(Span::minutes(9))]);
-    breaks(&[1], "no version, and somebody else", &one(bare).delete("a", Outdated));
+    breaks(&[1], "no version, and another writer", &one(bare).delete("a", Outdated));
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn a_capacity_that_is_not_higher() {
     };
     lawful("to what lives, asked by a person", &write(5, 3, 2).asked());
     breaks(&[2], "below what lives", &write(5, 2, 2).asked());
-    breaks(&[2], "asked by nobody", &write(5, 4, 1));
+    breaks(&[2], "asked by no operator", &write(5, 4, 1));
     lawful("once more for what never came", &write(4, 4, 1));
     breaks(&[2], "once more for nothing", &write(3, 3, 0));
     breaks(&[2], "once more above the ceiling", &write(9, 9, 6));

@@ -274,8 +274,11 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// Values of which there are few, and their words.
 macro_rules! words {
     ($($of:ident { $($word:literal => $value:expr,)* })*) => {$(
+        $crate::memory::record::form::words! { $of = &[$(($word, $value)),*]; }
+    )*};
+    ($($of:ident = $words:expr;)*) => {$(
         impl $crate::memory::record::form::Named for $of {
-            const WORDS: &'static [(&'static str, Self)] = &[$(($word, $value)),*];
+            const WORDS: &'static [(&'static str, Self)] = $words;
         }
 
         impl Form for $of {

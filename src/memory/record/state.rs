@@ -10,10 +10,9 @@ use crate::model::inventory::ModelFields;
 use crate::model::journal::Refusal;
 use crate::model::plan::WaitKind;
 use crate::model::rollout::{
-    BackOff, Blocked, Cause, DeleteEffect, DeleteEffects, Desired, Ended, Ending, EtagHistory,
-    EtagVerdict, Exception, Fall, GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory,
-    PauseRequest, PoolState, Probe, Progress, RequestBackOff, Rollout, Stage, Undelivered, Wait,
-    Writing,
+    BackOff, Cause, DeleteEffect, DeleteEffects, Desired, Ended, Ending, EtagHistory, EtagVerdict,
+    Exception, Fall, GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, PauseRequest,
+    PoolState, Probe, Progress, RequestBackOff, Rollout, Stage, UndeliveredRaise, Wait, Writing,
 };
 use crate::model::time::{Span, Time};
 
@@ -38,7 +37,7 @@ keys! {
             refresh_before: Option<Time>,
             refresh_next: Option<Time>,
             scheduled: Option<Time>,
-            blocked: Vec<Blocked>,
+            blocked: Vec<KeyBackOff>,
             key_backoff: Vec<KeyBackOff>,
             restore_backoff: Vec<KeyBackOff>,
             request_backoff: Vec<RequestBackOff>,
@@ -46,7 +45,7 @@ keys! {
             exceptions: Vec<Exception>,
             removals: Vec<(Key, Because)>,
             backoff: Vec<BackOff>,
-            undelivered: Option<Undelivered>,
+            undelivered: Option<UndeliveredRaise>,
             etag: EtagHistory,
             deletes: DeleteEffects,
             tombs: Vec<(Key, Time)>,
@@ -69,7 +68,7 @@ keys! {
             alone_until,
         }
     }
-    Undelivered as UndeliveredKeys; {
+    UndeliveredRaise as UndeliveredKeys; {
         must {
             times: u32,
             at: Time,
@@ -261,18 +260,6 @@ keys! {
             opened: Option<Time>,
         }
     }
-    Blocked as BlockedKeys; {
-        must {
-            key: Key,
-            times: u32,
-            at: Time,
-            until: Time,
-        }
-        may {
-            code: Option<Box<str>>,
-            now: bool,
-        }
-    }
     KeyBackOff as KeyBackOffKeys; {
         must {
             key: Key,
@@ -281,6 +268,7 @@ keys! {
             until: Time,
         }
         may {
+            code: Option<Box<str>>,
             retry_at: Option<Time>,
             now: bool,
         }

@@ -91,14 +91,6 @@ words! {
         "aborted" => Ending::Aborted,
         "rolledBack" => Ending::RolledBack,
     }
-    WaitKind {
-        "checkpoint" => WaitKind::Checkpoint,
-        "scaleDown" => WaitKind::ScaleDown,
-        "firstSurplus" => WaitKind::FirstSurplus,
-        "otherWriter" => WaitKind::OtherWriter,
-        "adoption" => WaitKind::Adoption,
-        "model" => WaitKind::Model,
-    }
     RolloutPhase {
         "none" => RolloutPhase::None,
         "progressing" => RolloutPhase::Progressing,
@@ -113,6 +105,8 @@ words! {
         "rolledBack" => RolloutPhase::RolledBack,
     }
 }
+
+words! { WaitKind = &WaitKind::WORDS; }
 
 /// Why something is held. Its codes are public contract already, so they are its words here too.
 impl Form for HoldReason {

@@ -289,12 +289,12 @@ pub(super) struct Facts<'a> {
     #[serde(borrow)]
     pub follow: Option<Follow<'a>>,
     pub clock_ahead_seconds: Option<i32>,
-    pub witnesses: Option<Vec<Witness>>,
+    pub witnesses: Option<Vec<WitnessFact>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Witness {
+pub(super) struct WitnessFact {
     pub what: Word<WitnessKind>,
     pub at: Stamp,
 }
