@@ -18,9 +18,13 @@ const NO_OLD_PICTURE: Span = Span::seconds(60);
 /// So many deletes in a row that are counted to their end are no chance.
 const IN_A_ROW: usize = 2;
 
+/// A probe that no read has told the end of by then is given up.
+// 3 min: twice what most machines take to come up.
+const PROBE_LASTS: Span = Span::minutes(3);
+
 /// A raise from a number that counts deletes brings what was asked for, where they are in it until they end. Where the
-/// number only shows them, those deletes are made up for as well.
-fn hear_probe(input: &Input, memory: &mut PoolState) {
+/// number only shows them, those deletes are made up for as well: more machines come, or the number lacks some of them.
+fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, going: i64) {
     let effects = &mut memory.deletes;
     let Some(probe) = effects.probe else { return };
     let since =
@@ -30,8 +34,12 @@ fn hear_probe(input: &Input, memory: &mut PoolState) {
     if many > asked {
         (effects.verdict, effects.proven, effects.probe) = (DeleteEffect::AtAccept, true, None);
         effects.late.clear();
-    } else if input.set.complete && input.set.read_at >= probe.at.plus(NO_OLD_PICTURE) {
-        (effects.proven, effects.probe) = (many == asked, None);
+        return;
+    }
+    let told = input.set.complete && input.set.read_at >= probe.at.plus(NO_OLD_PICTURE);
+    let full = many == asked && counted == going;
+    if told && (full || input.set.read_at >= probe.at.plus(PROBE_LASTS)) {
+        (effects.proven, effects.probe) = (full, None);
     }
 }
 
@@ -42,7 +50,9 @@ pub(super) fn learn(
     count: &Count,
     rows: &[Row],
 ) {
-    hear_probe(input, memory);
+    let going = |row: &&Row| row.shown_deleting && !row.unlisted;
+    let counted = i64::from(input.set.capacity) - count.staying();
+    hear_probe(input, memory, counted, rows.iter().filter(going).count() as i64);
     let plain = input.set.orchestration == Orchestration::Uniform
         && !input.set.natives.contains(&Native::Overprovision);
     // What a raise asked for and did not bring looks like a delete that is counted still.
@@ -51,7 +61,6 @@ pub(super) fn learn(
     if !plain || !input.set.complete || makes || lacks {
         return;
     }
-    let going = |row: &&Row| row.shown_deleting && !row.unlisted;
     let mut deletes: Vec<&Entry> = input.open.iter().filter(|entry| is_taken(entry)).collect();
     deletes.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
     let named = |row: &Row| deletes.iter().any(|entry| names(entry, input, row));
@@ -59,7 +68,6 @@ pub(super) fn learn(
     let ours = rows.iter().filter(going).filter(|row| named(row)).count() as i64;
     let others = rows.iter().filter(going).any(|row| !named(row));
     let ghosts = rows.iter().any(|row| row.group == Group::Ghost);
-    let counted = i64::from(input.set.capacity) - count.staying();
     if ours == 0 || others || ghosts {
         return;
     }

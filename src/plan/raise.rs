@@ -183,9 +183,11 @@ fn counted_deletes(context: RaiseContext) -> CountedDeletes {
     }
     let many = rows.iter().filter(|row| goes_for_us(input, row)).count() as i64;
     let room = count.ceiling - count.live - many;
+    // A number that counts some of them, or none, tells nothing.
+    let all = i64::from(input.set.capacity) - count.staying() == many;
     match () {
         () if effects.proven => CountedDeletes { many, room: i64::MAX },
-        () if many > 0 && room > 0 => CountedDeletes { many, room },
+        () if many > 0 && all && room > 0 => CountedDeletes { many, room },
         () => none,
     }
 }

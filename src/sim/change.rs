@@ -71,14 +71,17 @@ impl Stage {
 
     /// `raise`: from which capacity, as we read it, to which.
     pub(super) fn note_call(&mut self, entry: &EntryId, verb: Verb, raise: Option<(u32, u32)>) {
-        let lacking = raise.zip(self.world.true_sizes(self.set)).map_or(0, |((from, _), sizes)| {
+        let read = raise.zip(self.world.true_sizes(self.set));
+        let fell = read.map_or(0, |((from, _), sizes)| from.saturating_sub(sizes.shown_capacity));
+        let lacking = read.map_or(0, |((from, _), sizes)| {
             let number = sizes.shown_capacity.max(sizes.capacity).max(from);
             // From a number that still counts what is being deleted, as many more are asked for.
             number.saturating_sub(sizes.active).max(from.saturating_sub(sizes.capacity))
         });
         let (hit, to) = (Vec::new(), raise.map(|(_, to)| to));
         let (at, entry) = (self.now(), entry.clone());
-        self.calls.push(Call { at, entry, verb, hit, to, lacking, took: false, born: Vec::new() });
+        let (took, born) = (false, Vec::new());
+        self.calls.push(Call { at, entry, verb, hit, to, lacking, fell, took, born });
     }
 
     /// The answer, after the time it took; what it hit is known the moment it had its effect.

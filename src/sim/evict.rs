@@ -58,7 +58,7 @@ impl Stage {
             self.touched.entry(vm).or_insert(at);
         }
         let (entry, verb, born) = (order.entry.clone(), Verb::Drain, Vec::new());
-        self.calls.push(Call { at, entry, verb, hit, to: None, lacking: 0, took, born });
+        self.calls.push(Call { at, entry, verb, hit, to: None, lacking: 0, fell: 0, took, born });
         match began {
             Some(true) => Answer::Accepted(None),
             Some(false) => Answer::Done,

@@ -24,6 +24,8 @@ pub(super) struct Call {
     pub hit: Vec<Key>,
     pub to: Option<u32>,
     pub lacking: u32,
+    /// The reads before it showed a number that is too high by so many.
+    pub fell: u32,
     pub took: bool,
     /// Machines it brought into being.
     pub born: Vec<Key>,

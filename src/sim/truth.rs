@@ -31,7 +31,11 @@ pub(super) fn judge<S>(
     let asked = births.iter().filter(|birth| birth.of.is_some()).count();
     let asked = u32::try_from(asked).unwrap_or(u32::MAX);
     let lacking = calls.iter().map(|call| call.lacking).max().unwrap_or(0);
-    let coming = asked.saturating_sub(lacking.saturating_sub(seen_lacking(decision)));
+    // A delete that ends after the read lowers the number, and an old picture shows a higher one: what a raise brings
+    // beyond its own machines then, no read could tell.
+    let fell = calls.iter().map(|call| call.fell).max().unwrap_or(0);
+    let unseen = lacking.saturating_sub(seen_lacking(decision)).max(fell);
+    let coming = asked.saturating_sub(unseen);
     let journal = disk.entries();
     let truth = Truth {
         case: &case,

@@ -419,6 +419,45 @@ fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
     assert_eq!((told.verdict, told.proven, told.probe), (DeleteEffect::AtEnd, true, None));
     let more = heard(2, Span::seconds(30));
     assert_eq!((more.verdict, more.proven, more.probe), (DeleteEffect::AtAccept, true, None));
-    let none = heard(0, Span::seconds(70));
+    let none = heard(0, Span::minutes(4));
     assert_eq!((none.proven, none.probe), (false, None));
+}
+
+#[test]
+fn a_raise_that_came_in_part_proves_nothing() {
+    let at = NOW.minus(Span::seconds(70));
+    let pool = Pool::new(4, "3", "0").settled().new_ready(4).new_young(1);
+    let pool = pool.each(|m| {
+        if !m.ever_available {
+            (m.created, m.first_seen) = (at.plus(Span::seconds(2)), at.plus(Span::seconds(9)));
+        }
+    });
+    let probed = pool.state(|s| {
+        s.deletes.verdict = DeleteEffect::AtEnd;
+        s.deletes.probe = Some(Probe { at, births: 1 });
+    });
+    let told = |capacity| probed.clone().capacity(capacity).plan().planned.state.deletes;
+    assert!(told(5).proven);
+    // One lacks: the raise may have been for two, the deleted one among them.
+    assert!(!told(6).proven);
+}
+
+#[test]
+fn a_raise_from_a_number_without_deletes_is_no_probe() {
+    let pool = Pool::new(3, "3", "0").old_ready(3).new_ready(1);
+    let pool = pool.gone_for("o1", Condition::Deleting, Span::seconds(20));
+    let pool = pool.delete_open(&["o1"], Span::seconds(20)).state(|s| {
+        (s.desired.explained, s.deletes.verdict) = (4, DeleteEffect::AtEnd);
+        (s.desired.shown, s.desired.shown_since) = (4, Some(NOW.minus(Span::minutes(5))));
+    });
+    let probe = |capacity| {
+        let pool = pool.clone().state(|s| {
+            (s.desired.explained, s.desired.shown) = (capacity, capacity);
+        });
+        let turn = pool.capacity(capacity).plan();
+        assert!(turn.raise().is_some());
+        turn.planned.state.deletes.probe
+    };
+    assert!(probe(4).is_some());
+    assert_eq!(probe(3), None);
 }
