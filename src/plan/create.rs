@@ -142,10 +142,13 @@ fn is_abandoned(input: &Input, memory: &PoolState) -> bool {
     (failing || left) && knows_better(input, memory)
 }
 
-/// A policy that carries on has a failure on the model in the set that nothing answered.
+/// A policy that carries on has a failure on the model in the set that nothing answered. A refresh makes machines of the
+/// revision that serves already: no older one is better.
 pub(super) fn has_open_failure(input: &Input, memory: &PoolState) -> bool {
+    let here = &input.set.revision;
     let fails = memory.rollout.as_ref().is_some_and(|rollout| {
-        rollout.to == input.set.revision && course::resumes_at(input, rollout).is_some()
+        let renews = rollout.from.as_ref() == Some(here);
+        rollout.to == *here && !renews && course::resumes_at(input, rollout).is_some()
     });
     fails && knows_better(input, memory)
 }

@@ -201,8 +201,12 @@ pub(super) fn go_back_to(memory: &PoolState) -> Option<Revision> {
     let leaving = match &memory.rollout {
         Some(rollout) if rollout.cause == Cause::Rollback => return None,
         Some(rollout) => Some(&rollout.to),
-        // No read shows what we wrote, so the machines are on the wanted one still.
-        None if is_leaving(memory) => return memory.wanted.clone(),
+        // No read shows what we wrote, so the machines are on the wanted one still; if it never was good, on the way to it.
+        None if is_leaving(memory)
+            && memory.wanted.as_ref().is_some_and(|to| memory.is_good(to)) =>
+        {
+            return memory.wanted.clone();
+        }
         None => memory.wanted.as_ref(),
     };
     let mut good = memory.good_revisions.iter().rev().map(|good| &good.revision);

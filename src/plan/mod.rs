@@ -399,7 +399,10 @@ impl Desk<'_, '_> {
 
     /// The breaker is open for long, and the pool is full of what it holds: one goes, that a new machine may tell.
     fn failed_for_room(&self) -> Option<usize> {
-        let full = self.count.live >= self.count.ceiling;
+        // One that is gone and listed still makes room as soon as it is not: its replacement tells first.
+        let gone =
+            self.rows.iter().filter(|row| row.group == Group::Ghost && !row.unlisted).count();
+        let full = self.count.live - gone as i64 >= self.count.ceiling;
         let still = self.count.leaving + self.count.young + self.count.pending == 0;
         let tells = self.repair_stopped && full && still;
         tells.then(|| breaker::let_one_go(self.input, &self.memory, &self.rows)).flatten()

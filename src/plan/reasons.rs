@@ -2,7 +2,6 @@
 
 use crate::model::budget::HoldReason;
 use crate::model::ids::Revision;
-use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Machine};
 use crate::model::policy::Unconfirmed;
 use crate::model::quantity::counted;
@@ -20,6 +19,8 @@ use super::rows::Row;
 use super::send::Sent;
 use super::{Desk, desired, ills, model, opening, progress, raise, refusals, setbacks, surplus};
 
+mod waiting_models;
+
 pub(super) fn collect(desk: &mut Desk, removals: &Removals, sent: &Sent, journal: &Journal) {
     if !desk.picture {
         about_the_picture(desk, journal);
@@ -35,7 +36,7 @@ pub(super) fn collect(desk: &mut Desk, removals: &Removals, sent: &Sent, journal
             .again(soon);
     }
     about_the_gate(desk);
-    about_the_models(desk);
+    waiting_models::tell(desk, journal);
     about_the_course(desk);
     about_the_size(desk, removals);
     about_doubted_size(desk, removals, journal);
@@ -189,81 +190,16 @@ fn about_the_watch(desk: &mut Desk, since: Time) {
     }
 }
 
-/// A wish for the model that waits whatever a rollout does.
-fn about_the_models(desk: &mut Desk) {
-    if desk.memory.rollout.is_none() && desk.memory.model.writing.is_some() {
-        not_shown_yet(desk);
-    }
-    if let Some(again) = desk.memory.model.again.clone() {
-        let since = desk.memory.model.again_since.unwrap_or(desk.input.now);
-        let believed = since.plus(desired::BELIEVED_AFTER);
-        desk.holds
-            .add(
-                HoldReason::WaitingForModel,
-                format!("the model is read as {again}, an earlier one; the next looks tell whether it was put back"),
-            )
-            .again(believed)
-            .blockers = vec![again.as_str().into()];
-    }
-    if model::waits_for_room(desk.input, &desk.memory) {
-        too_many_models(desk);
-    }
-    about_a_refused_model(desk);
-}
-
-fn about_a_refused_model(desk: &mut Desk) {
-    let Some(known) = model::refused(desk.input, &desk.memory).cloned() else { return };
-    let code = known.code.as_deref().unwrap_or(known.refusal.name());
-    if known.refusal == Refusal::Quota {
-        let say = format!(
-            "the set refused another model ({code}): it holds as many as it can; update or remove machines of the oldest ones by hand, or abort"
-        );
-        let rolls = desk.memory.rollout.is_some();
-        let hold = desk.holds.add(HoldReason::TooManyModels, say);
-        hold.number("models", model::referenced(desk.input.machines) as i64);
-        hold.verb = rolls.then_some("abort");
-        return;
-    }
-    let say = format!("a write of the model was refused ({code}); next try {}", known.until);
-    let hold = desk.holds.add(HoldReason::Refused, say);
-    hold.number("times", i64::from(known.times)).again(known.until);
-    // These do not change by themselves.
-    let lasts = matches!(known.refusal, Refusal::Forbidden | Refusal::Invalid);
-    hold.verb = lasts.then_some("retry");
-}
-
-fn too_many_models(desk: &mut Desk) {
-    let many = model::referenced(desk.input.machines);
-    desk.holds
-        .add(
-            HoldReason::TooManyModels,
-            format!("machines refer to {many} models; a set holds {}", model::MODELS),
-        )
-        .number("models", many as i64)
-        .number("most", model::MODELS as i64);
-}
-
-fn not_shown_yet(desk: &mut Desk) {
-    let here = desk.input.set.revision.clone();
-    desk.holds
-        .add(
-            HoldReason::WaitingForModel,
-            format!("the model was written over {here} and no read shows it yet"),
-        )
-        .number("outdated", desk.count.out)
-        .blockers = vec![here.as_str().into()];
-}
-
 fn about_the_model(desk: &mut Desk, cause: Cause) {
     let (here, target) = (desk.input.set.revision.clone(), desk.reference.revision.clone());
     if desk.memory.model.again.is_some() {
         // Said already.
     } else if desk.memory.model.writing.is_some() {
-        not_shown_yet(desk);
+        waiting_models::not_shown_yet(desk);
     } else if model::refused(desk.input, &desk.memory).is_some() {
         // Said already, with the refusal.
     } else if model::is_crowded(desk.input) {
-        too_many_models(desk);
+        waiting_models::too_many(desk);
     } else if desk.memory.model.put_back_over.as_ref() == Some(&target)
         && let Some(at) = resumes_at(desk)
     {

@@ -86,6 +86,9 @@ fn where_others_own_the_model_what_lacks_after_a_failure_waits_above_the_floor()
     answered.plan().does(Some(4), &["o1"]);
     let accepted = carries_on(3).state(|s| s.model_accepted = Some(rev("r2")));
     accepted.plan().does(Some(4), &["o1"]);
+    // A refresh makes what serves already: an older revision is no better.
+    let renews = carries_on(3).state(|s| s.rollout.as_mut().unwrap().from = Some(rev("r2")));
+    renews.plan().does(Some(4), &["o1"]);
     let may_write = carries_on(2).policy(|d| d.rollout.rollback = Rollback::WriteModel);
     let may_write = may_write.set(|set| set.model = Some(fields("v2")));
     let may_write = may_write.state(|s| s.good_revisions = vec![known("r1", "v1")]);

@@ -14,7 +14,7 @@ use crate::model::budget::HoldReason;
 use crate::model::ids::{Key, Revision};
 use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::{Lifecycle, Machine};
-use crate::model::policy::{OnFailure, Unconfirmed};
+use crate::model::policy::{Method, OnFailure, Unconfirmed};
 use crate::model::rollout::{Cause, Ending, GoodRevision, Stage};
 use crate::model::time::Time;
 
@@ -164,7 +164,9 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
     let stopped = matches!(rollout.stage, Stage::Failing { .. });
     // A way back leaves what is bad; once it fails itself, both are.
     let back = rollout.cause == Cause::Rollback && !stopped;
-    let bad: &Revision = rollout.from.as_ref().filter(|_| back).unwrap_or(&rollout.to);
+    // One that leaves only a wish which no read has shown leaves no bad model in the set.
+    let left = if back { rollout.from.as_ref() } else { Some(&rollout.to) };
+    let Some(bad) = left else { return };
     let fails = back || stopped;
     let failing = fails && case.set.revision == *bad;
     let good = |known: &&GoodRevision| known.revision != *bad;
@@ -185,7 +187,7 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
         && matches!(rollout.stage, Stage::Going | Stage::Baking { .. })
         && rollout.failed.len() > rollout.answered_failures as usize
         && case.set.revision == rollout.to;
-    let lacking = scene.desired - scene.tally.exist - scene.pending;
+    let lacking = scene.desired - scene.tally.exist - scene.pending - coming_back(scene);
     let refused = state.model.back_off.is_some();
     if carried_on && better && ours && !accepted && !refused && lacking > 0 && scene.raised() > 0 {
         notes.add(10, "makes up for losses on a model that failed", Vec::new());
@@ -197,6 +199,23 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
     if failing && forwards && state.model.put_back_over.as_ref() == Some(bad) {
         notes.add(10, "writes the model forwards while it is being put back", Vec::new());
     }
+}
+
+/// Machines that are out of service and stay: put back by this plan, or drained to be updated where they are.
+fn coming_back(scene: &Scene) -> i64 {
+    let in_place = scene.case.policy.rollout.method == Method::Reimage;
+    let drains = if in_place { drains(scene) } else { BTreeMap::new() };
+    let updated = |machine: &Machine| {
+        let drain = drains.get(&machine.key());
+        drain.is_some_and(|(_, fate, because)| {
+            matches!(fate, Fate::Open | Fate::Done) && *because == Because::Outdated
+        })
+    };
+    let stays = scene.pairs().filter(|(machine, look)| {
+        let put_back = look.hit == Hit::Restored;
+        look.standing == Standing::Leaving && (put_back || updated(machine))
+    });
+    i64::try_from(stays.count()).unwrap_or(i64::MAX)
 }
 
 /// Law 12.

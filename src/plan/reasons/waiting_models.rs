@@ -1,0 +1,89 @@
+//! What the model in the set waits for, whatever a rollout does.
+
+use crate::model::budget::HoldReason;
+use crate::model::journal::Refusal;
+use crate::plan::journal::Journal;
+use crate::plan::looks::SOON;
+use crate::plan::{Desk, desired, model};
+
+/// A wish for the model that waits whatever a rollout does.
+pub(super) fn tell(desk: &mut Desk, journal: &Journal) {
+    if desk.memory.rollout.is_none() && desk.memory.model.writing.is_some() {
+        not_shown_yet(desk);
+    }
+    if let Some(again) = desk.memory.model.again.clone() {
+        let since = desk.memory.model.again_since.unwrap_or(desk.input.now);
+        let believed = since.plus(desired::BELIEVED_AFTER);
+        desk.holds
+            .add(
+                HoldReason::WaitingForModel,
+                format!("the model is read as {again}, an earlier one; the next looks tell whether it was put back"),
+            )
+            .again(believed)
+            .blockers = vec![again.as_str().into()];
+    }
+    if model::waits_for_room(desk.input, &desk.memory) {
+        too_many(desk);
+    }
+    if journal.in_doubt {
+        not_written_yet(desk);
+    }
+    refused(desk);
+}
+
+/// No model is written before it is known what a lost request did.
+fn not_written_yet(desk: &mut Desk) {
+    let written = desk.memory.model.writing.is_some();
+    if written || !model::is_moving(desk.input, &desk.memory) {
+        return;
+    }
+    let here = desk.input.set.revision.clone();
+    let say = format!(
+        "the model is written over {here} once it is known what came of a request whose answer was lost"
+    );
+    let hold = desk.holds.add(HoldReason::WaitingForModel, say).again(desk.input.now.plus(SOON));
+    hold.blockers = vec![here.as_str().into()];
+}
+
+fn refused(desk: &mut Desk) {
+    let Some(known) = model::refused(desk.input, &desk.memory).cloned() else { return };
+    let code = known.code.as_deref().unwrap_or(known.refusal.name());
+    if known.refusal == Refusal::Quota {
+        let say = format!(
+            "the set refused another model ({code}): it holds as many as it can; update or remove machines of the oldest ones by hand, or abort"
+        );
+        let rolls = desk.memory.rollout.is_some();
+        let hold = desk.holds.add(HoldReason::TooManyModels, say);
+        hold.number("models", model::referenced(desk.input.machines) as i64);
+        hold.verb = rolls.then_some("abort");
+        return;
+    }
+    let say = format!("a write of the model was refused ({code}); next try {}", known.until);
+    let hold = desk.holds.add(HoldReason::Refused, say);
+    hold.number("times", i64::from(known.times)).again(known.until);
+    // These do not change by themselves.
+    let lasts = matches!(known.refusal, Refusal::Forbidden | Refusal::Invalid);
+    hold.verb = lasts.then_some("retry");
+}
+
+pub(super) fn too_many(desk: &mut Desk) {
+    let many = model::referenced(desk.input.machines);
+    desk.holds
+        .add(
+            HoldReason::TooManyModels,
+            format!("machines refer to {many} models; a set holds {}", model::MODELS),
+        )
+        .number("models", many as i64)
+        .number("most", model::MODELS as i64);
+}
+
+pub(super) fn not_shown_yet(desk: &mut Desk) {
+    let here = desk.input.set.revision.clone();
+    desk.holds
+        .add(
+            HoldReason::WaitingForModel,
+            format!("the model was written over {here} and no read shows it yet"),
+        )
+        .number("outdated", desk.count.out)
+        .blockers = vec![here.as_str().into()];
+}
