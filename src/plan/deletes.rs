@@ -18,10 +18,6 @@ const NO_OLD_PICTURE: Span = Span::seconds(60);
 /// So many deletes in a row that are counted to their end are no chance.
 const IN_A_ROW: usize = 2;
 
-/// A probe that no read has told the end of by then is given up.
-// 3 min: twice what most machines take to come up.
-const PROBE_LASTS: Span = Span::minutes(3);
-
 /// A raise from a number that counts deletes brings what was asked for, where they are in it until they end. Where the
 /// number only shows them, those deletes are made up for as well: more machines come, or the number lacks some of them.
 fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, going: i64) {
@@ -36,10 +32,8 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, going: i64) {
         effects.late.clear();
         return;
     }
-    let told = input.set.complete && input.set.read_at >= probe.at.plus(NO_OLD_PICTURE);
-    let full = many == asked && counted == going;
-    if told && (full || input.set.read_at >= probe.at.plus(PROBE_LASTS)) {
-        (effects.proven, effects.probe) = (full, None);
+    if input.set.complete && input.set.read_at >= probe.at.plus(NO_OLD_PICTURE) {
+        (effects.proven, effects.probe) = (many == asked && counted == going, None);
     }
 }
 

@@ -419,7 +419,7 @@ fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
     assert_eq!((told.verdict, told.proven, told.probe), (DeleteEffect::AtEnd, true, None));
     let more = heard(2, Span::seconds(30));
     assert_eq!((more.verdict, more.proven, more.probe), (DeleteEffect::AtAccept, true, None));
-    let none = heard(0, Span::minutes(4));
+    let none = heard(0, Span::seconds(70));
     assert_eq!((none.proven, none.probe), (false, None));
 }
 
