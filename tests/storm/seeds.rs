@@ -37,4 +37,8 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (1_012_266, "the model waited for the answer to a lost raise, and no hold said so"),
     (1_003_152, "a machine that never came passed for a delete that the number counts to its end"),
     (1_004_656, "what stood in left below the floor though a delete may have taken others"),
+    (
+        1_020_066,
+        "the buffer went while one that was updated did not serve yet, for the rollout had failed",
+    ),
 ];
