@@ -25,8 +25,15 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
         6_684,
         "one that was gone and listed still let the next failed one go while the breaker was open",
     ),
+    (7_091, "a raise that the quota refused was forgotten by each smaller one that it granted"),
     (7_095, "a machine that was drained to be updated passed for a missing one"),
     (7_561, "a refresh that carried on after failures put an older model back, for ever"),
+    (
+        8_037,
+        "two raises that brought no machine went out by turns, and nothing was learnt of either",
+    ),
+    (12_734, "a throttle that let raises through counted as one write refused again and again"),
+    (13_573, "a raise that met a conflict by turns was sent as often as ever"),
     (1_000_044, "surplus was put back for what was drained as outdated, and drained again in turn"),
     (1_000_317, "a machine that could not be put back was tried four times a minute"),
     (1_000_913, "surge was made on a model that is not the target, and taken away at once"),
@@ -40,5 +47,12 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (
         1_020_066,
         "the buffer went while one that was updated did not serve yet, for the rollout had failed",
+    ),
+    (1_024_385, "an aborted rollout's model was owed while the answer to a raise was lost"),
+    (1_025_036, "the number was written again for a machine that was being taken back"),
+    (1_025_628, "a number that brought no machine was written four times a minute"),
+    (
+        1_025_805,
+        "a pool at rest was looked at for machines on target that had waited for a next try",
     ),
 ];
