@@ -51,7 +51,14 @@ fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
         let mut failed = rows.iter().filter(|row| row.group == Group::Failed);
         failed.any(|row| is(key, row.machine(input)))
     };
-    memory.casualties.retain(|(key, at)| input.now.since(*at) < window || still(key));
+    // One that leaves for another reason is no sign of anything, not after it is gone either.
+    let elsewise = |key: &Key| {
+        let mut leaving = rows.iter().filter(|row| row.group == Group::Leaving);
+        leaving.any(|row| row.because != Some(Because::Failed) && is(key, row.machine(input)))
+    };
+    memory
+        .casualties
+        .retain(|(key, at)| (input.now.since(*at) < window || still(key)) && !elsewise(key));
 }
 
 /// Failed machines that count: those that are failed now, and those that were removed for it within the window. One that
@@ -59,10 +66,8 @@ fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
 pub(super) fn failed(input: &Input, memory: &PoolState, rows: &[Row]) -> usize {
     let counts = |(key, at): &&(Key, Time)| {
         let row = rows.iter().find(|row| is(key, row.machine(input)));
-        let elsewise =
-            |row: &Row| row.group == Group::Leaving && row.because != Some(Because::Failed);
-        let spared = row.is_some_and(|row| row.group.exists() || elsewise(row));
-        !spared && memory.breaker_released.is_none_or(|released| *at > released)
+        let serves = row.is_some_and(|row| row.group.exists());
+        !serves && memory.breaker_released.is_none_or(|released| *at > released)
     };
     memory.casualties.iter().filter(counts).count()
 }

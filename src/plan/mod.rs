@@ -105,7 +105,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     if skip_watch && desk.memory.rollout.is_some() {
         asks::skipped_nothing(input, &mut answers);
     }
-    refusals::learn(input, &mut desk.memory, &journal, &desk.count);
+    refusals::learn(input, &mut desk.memory, &desk.count);
     deletes::learn(input, &mut desk.memory, &journal, &desk.count, &desk.rows);
     let picture = desk.picture_is_good(&journal);
     desk.picture = picture;

@@ -11,7 +11,7 @@ use crate::model::time::{Span, Time};
 
 use super::desired;
 use super::holds::Holds;
-use super::journal::{Journal, bore, settles_at};
+use super::journal::{bore, settles_at};
 use super::numbers::Count;
 use super::raise;
 
@@ -43,7 +43,7 @@ fn wait(times: u32) -> Span {
 }
 
 /// Learn what was refused since the last turn, and forget what was delivered.
-pub(super) fn learn(input: &Input, memory: &mut PoolState, journal: &Journal, count: &Count) {
+pub(super) fn learn(input: &Input, memory: &mut PoolState, count: &Count) {
     let mut raises: Vec<&Entry> =
         input.open.iter().filter(|entry| entry.verb() == Verb::Raise).collect();
     raises.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
@@ -63,7 +63,7 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, journal: &Journal, co
     if memory.rollout.is_none() && met {
         memory.backoff.retain(|known| known.until > input.now);
     }
-    learn_undelivered(input, memory, journal, count, &raises);
+    learn_undelivered(input, memory, count, &raises);
 }
 
 /// A person asks for another try: every back-off of raises ends, and none that the cloud asked for. How many ended.
@@ -156,13 +156,7 @@ fn answers(input: &Input, raise: &Entry, refused: &BackOff) -> bool {
 }
 
 /// A raise that ended and of which a complete listing, begun long enough later, shows no machine.
-fn learn_undelivered(
-    input: &Input,
-    memory: &mut PoolState,
-    journal: &Journal,
-    count: &Count,
-    raises: &[&Entry],
-) {
+fn learn_undelivered(input: &Input, memory: &mut PoolState, count: &Count, raises: &[&Entry]) {
     let uniform = input.set.orchestration == Orchestration::Uniform;
     // What is pending was asked for, and may be what never comes.
     let lacks = i64::from(input.set.capacity) > count.staying() - count.pending;

@@ -236,6 +236,7 @@ impl Unserved {
                 self.in_a_row = 0;
             }
         }
+        self.born.retain(|key, _| !ill(key));
         // Where the set lacked some of its capacity, a raise may bring those machines too, beyond its own.
         let more = |id: &EntryId| truth.sent.iter().any(|s| s.entry == *id && s.lacking > 0);
         let ours =
@@ -248,7 +249,7 @@ impl Unserved {
             let targets = entry.map_or(&[][..], |entry| entry.action.targets());
             for target in targets.iter().filter(|target| is_our_choice(target.because)) {
                 let key = target.key();
-                let born = self.born.remove(&key).filter(|_| sent.hit.contains(&key) && !ill(&key));
+                let born = self.born.remove(&key).filter(|_| sent.hit.contains(&key));
                 // One raise that brought many, of which many go, is one time.
                 if born.is_some_and(|at| self.last.is_none_or(|last| at > last)) {
                     taken.push(key);

@@ -11,7 +11,7 @@ use super::super::removal::last_change;
 use super::super::truth::Truth;
 use crate::model::action::{Because, ModelWrite, READ_IS_FRESH, Verb};
 use crate::model::budget::HoldReason;
-use crate::model::ids::{Key, Revision};
+use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::policy::{Method, OnFailure, Unconfirmed};
