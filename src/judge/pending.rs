@@ -28,9 +28,8 @@ pub(super) fn count(case: &Case) -> i64 {
     }
     raises.sort_by_key(|raise| raise.written);
     let oldest = raises.first().map_or(case.now, |raise| raise.written);
-    // One that is gone and is listed once more was born long ago.
     let born = case.machines.iter();
-    let born = born.filter(|machine| machine.first_seen > oldest && !haunts(case, machine));
+    let born = born.filter(|machine| machine.first_seen > oldest && lived(case, machine, oldest));
     let born = born.map(|machine| machine.first_seen);
     let again = gone_again(case, oldest).into_iter().filter(|seen| *seen > oldest);
     let mut born: Vec<Time> = born.chain(again).collect();
@@ -61,6 +60,13 @@ fn haunts(case: &Case, machine: &Machine) -> bool {
     case.planned.state.tombs.iter().any(|(key, _)| *key == machine.key())
 }
 
+/// One that is gone and is listed once more was born long ago, unless the cloud tells that it was made since: it came, and
+/// went at once.
+fn lived(case: &Case, machine: &Machine, since: Time) -> bool {
+    let ahead = case.facts.clock_ahead.unwrap_or_default();
+    !haunts(case, machine) || machine.created.told_by(ahead) >= since
+}
+
 /// Births of machines that we deleted and that are gone: they came, or we could not have named them. Those up to `oldest`
 /// may be left out.
 fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
@@ -75,7 +81,7 @@ fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
     if young.is_empty() {
         return Vec::new();
     }
-    for machine in case.machines.iter().filter(|machine| !haunts(case, machine)) {
+    for machine in case.machines.iter().filter(|machine| lived(case, machine, oldest)) {
         young.remove(&machine.key());
     }
     let mut gone: BTreeMap<Key, Time> = BTreeMap::new();

@@ -201,7 +201,11 @@ fn unseen_room(context: RaiseContext) -> i64 {
     if known || input.set.orchestration == Orchestration::Uniform {
         return i64::MAX;
     }
-    let going = rows.iter().filter(|row| goes_for_us(input, row)).count() as i64;
+    // It counts those whom others delete no less.
+    let going = |row: &&Row| {
+        row.group == Group::Leaving && row.shown_deleting && !row.unlisted && !row.written_off
+    };
+    let going = rows.iter().filter(going).count() as i64;
     let stays = count.exist + count.failed + count.gray;
     let counted = going.min(i64::from(input.set.capacity) - stays);
     if counted > 0 { count.ceiling - count.live - counted } else { i64::MAX }
