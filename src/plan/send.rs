@@ -106,8 +106,12 @@ fn restore(desk: &Desk, batches: &mut Batches) {
     batches.awaited = dark.map(|(_, at)| at).take(missing).collect();
 }
 
-/// A delete of ours that ended badly and left its machine in deletion for too long is asked once more.
+/// A delete of ours that ended badly and left its machine in deletion for too long is asked once more; where that was
+/// refused, after its wait.
 fn ask_once_more(desk: &Desk, batches: &mut Batches) {
+    if setbacks::of_request(desk.input, &desk.memory, Verb::Delete).is_some() {
+        return;
+    }
     for (at, row) in desk.rows.iter().enumerate() {
         let machine = row.machine(desk.input);
         let asked = desk.memory.blocked.iter().any(|blocked| {
@@ -115,7 +119,7 @@ fn ask_once_more(desk: &Desk, batches: &mut Batches) {
         });
         let stuck = row.doing == Doing::CloudDeletes && row.overdue && !row.written_off;
         let ours = machine.lifecycle == Lifecycle::Deleting && !row.is_untouchable();
-        if stuck && !row.unlisted && ours && !asked {
+        if stuck && !row.unlisted && ours && !asked && !row.waiting {
             put(desk, &mut batches.delete, at, row.because.unwrap_or(Because::Failed));
             batches.moved.push((at, Lifecycle::Deleting, Why::StuckDelete));
             batches.again = true;

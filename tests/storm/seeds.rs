@@ -57,4 +57,9 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
         1_025_805,
         "a pool at rest was looked at for machines on target that had waited for a next try",
     ),
+    (
+        2_008_834,
+        "a machine stuck in deletion was asked to go at each look, though that was forbidden",
+    ),
+    (2_011_557, "a gate that had just been asked passed for a pool at rest"),
 ];

@@ -16,6 +16,9 @@ const AT_REST: Span = Span::minutes(5);
 // 3: a window, a soak and an age may end within minutes of each other.
 const FOR_NOTHING: u32 = 3;
 
+/// Gates that are asked have measured by then.
+const GATES_ANSWER: Span = Span::minutes(1);
+
 /// Machines of a raise that ended are listed within this time.
 const BIRTHS_SHOW: Span = Span::minutes(2);
 
@@ -57,7 +60,7 @@ impl Rest {
     }
 }
 
-/// The end of a back-off or of a bake, or an edge of a window.
+/// The end of a back-off, an edge of a window, or the end of a bake or soak and the minute in which its gates answer.
 fn is_known(scene: &Scene, at: Time) -> bool {
     let (policy, state) = (scene.case.policy, &scene.case.planned.state);
     let refused = state.backoff.iter().map(|known| known.until);
@@ -66,8 +69,14 @@ fn is_known(scene: &Scene, at: Time) -> bool {
         Some(Stage::Baking { since }) => Some(since.plus(policy.rollout.bake)),
         _ => None,
     };
+    let soaked = scene.rollout().and_then(|rollout| {
+        let ahead = policy.rollout.checkpoints.get(rollout.passed as usize)?;
+        rollout.soaking.map(|since| since.plus(ahead.soak))
+    });
+    let mut asked = baked.into_iter().chain(soaked);
+    let answers = asked.any(|then| at >= then && at.since(then) <= GATES_ANSWER);
     let edge = policy.windows.at(scene.at).changes;
-    baked == Some(at) || edge == Some(at) || refused.chain(&mut blocked).any(|until| until == at)
+    answers || edge == Some(at) || refused.chain(&mut blocked).any(|until| until == at)
 }
 
 /// Nothing comes, goes, is being made anew or may recover by itself, and all of it was seen.
