@@ -23,6 +23,18 @@ const IN_A_ROW: usize = 2;
 fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, going: i64) {
     let effects = &mut memory.deletes;
     let Some(probe) = effects.probe else { return };
+    let refused = |entry: &Entry| {
+        let outcome = entry.outcome().map(|(_, outcome)| outcome);
+        let not_sent = matches!(outcome, Some(Outcome::Refused(_) | Outcome::Withdrawn));
+        entry.verb() == Verb::Raise
+            && entry.written == probe.at
+            && not_sent
+            && entry.accepted().is_none()
+    };
+    if input.open.iter().any(refused) {
+        effects.probe = None;
+        return;
+    }
     let since =
         |m: &&Machine| m.first_seen > probe.at && born(input, m).plus(CLOCK_SKEW) >= probe.at;
     let many = input.machines.iter().filter(since).count();

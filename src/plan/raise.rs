@@ -70,9 +70,12 @@ pub(super) fn raise(
     let mut to = number.to(context, create);
     if lacking > 0 {
         hold_drift(context, lacking, &number, holds);
-        if waits_for_births(context) {
-            to = None;
-        }
+    }
+    // The same number once more asks for all that lack: what is to come of the last raise is waited for.
+    let repeats = lacking > 0 && to == Some(number.from) && count.pending > 0;
+    let lacks = lacking > 0 || number.lacking() > 0;
+    if repeats || (lacks && waits_for_births(context)) {
+        to = None;
     }
     let from = input.set.capacity;
     let blocked = create > 0 && to.is_none() && lacking == 0;
@@ -307,6 +310,7 @@ fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
                 HoldReason::RaiseNotLanded,
                 "what came of the last raise tells how the set counts deletes; the next looks show it",
             )
+            .number("capacity", i64::from(input.set.capacity))
             .again(input.now.plus(SOON));
         return 0;
     }

@@ -34,6 +34,10 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     ),
     (12_734, "a throttle that let raises through counted as one write refused again and again"),
     (13_573, "a raise that met a conflict by turns was sent as often as ever"),
+    (
+        8_037,
+        "the same number was written again while what the last raise asked for was still to come",
+    ),
     (22_113, "a raise made up for a machine that others deleted and the number still counted"),
     (23_544, "machines of a raise that others deleted at once passed for still to come"),
     (1_000_044, "surplus was put back for what was drained as outdated, and drained again in turn"),

@@ -65,6 +65,9 @@ fn is_known(scene: &Scene, at: Time) -> bool {
     let (policy, state) = (scene.case.policy, &scene.case.planned.state);
     let refused = state.backoff.iter().map(|known| known.until);
     let mut blocked = state.blocked.iter().map(|known| known.until);
+    let machines = state.key_backoff.iter().chain(&state.restore_backoff).map(|known| known.until);
+    let requests = state.request_backoff.iter().map(|known| known.until);
+    let refused = refused.chain(machines).chain(requests);
     let baked = match scene.rollout().map(|rollout| &rollout.stage) {
         Some(Stage::Baking { since }) => Some(since.plus(policy.rollout.bake)),
         _ => None,
