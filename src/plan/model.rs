@@ -19,6 +19,7 @@ const SHOWS_WITHIN: Span = Span::seconds(60);
 const FIRST: Span = Span::minutes(1);
 const LONGEST: Span = Span::minutes(30);
 
+use super::course;
 use super::create;
 use super::good;
 
@@ -223,6 +224,7 @@ fn what(
     if !model.carries(&wanted.without_tags())
         && !is_crowded(input)
         && !waits_for_person(memory, &wanted)
+        && !waits_to_resume(input, memory, &wanted)
     {
         return Some((wanted, ModelWrite::Wanted, "the pool file wants these fields in the model"));
     }
@@ -242,6 +244,16 @@ fn waits_for_person(memory: &PoolState, wanted: &ModelFields) -> bool {
     left && memory.model.wanted_fields.as_ref().is_some_and(|before| !wanted.moves(before))
 }
 
+/// A rollout that carries on after failures has one that nothing answered yet: it goes on once the pool is whole.
+fn waits_to_resume(input: &Input, memory: &PoolState, wanted: &ModelFields) -> bool {
+    let fails = memory.rollout.as_ref().is_some_and(|rollout| {
+        rollout.from.as_ref() == Some(&input.set.revision)
+            && rollout.to != input.set.revision
+            && course::resumes_at(input, rollout).is_some()
+    });
+    fails && memory.model.wanted_fields.as_ref().is_some_and(|before| !wanted.moves(before))
+}
+
 /// Another model is on its way into the set, or about to be: nothing is replaced by what it is now.
 pub(super) fn is_moving(input: &Input, memory: &PoolState) -> bool {
     if let Some(writing) = &memory.model.writing {
@@ -259,7 +271,12 @@ fn put_back(input: &Input, memory: &PoolState, grows: bool) -> Option<ModelField
         matches!(rollout.stage, Stage::Failing { .. }) && input.set.revision == rollout.to
             || rollout.cause == Cause::Rollback && input.set.revision != rollout.to
     });
-    let abandoned = memory.mixed && memory.wanted.as_ref() != Some(&input.set.revision);
+    // A rollout that fails has put back what it left, whatever an abort before it wanted.
+    let left = rollout.is_some_and(|rollout| {
+        let fails = matches!(rollout.stage, Stage::Failing { .. });
+        fails && rollout.from.as_ref() == Some(&input.set.revision)
+    });
+    let abandoned = memory.mixed && !left && memory.wanted.as_ref() != Some(&input.set.revision);
     // While a person holds a rollout of which nothing ever served, what is missing comes up on the last good one.
     let paused = rollout.is_some_and(|rollout| {
         matches!(rollout.stage, Stage::Paused { .. }) && input.set.revision == rollout.to

@@ -200,7 +200,8 @@ fn about_the_model(desk: &mut Desk, cause: Cause) {
         // Said already, with the refusal.
     } else if model::is_crowded(desk.input) {
         waiting_models::too_many(desk);
-    } else if desk.memory.model.put_back_over.as_ref() == Some(&target)
+    } else if (desk.memory.model.put_back_over.as_ref() == Some(&target)
+        || !desk.input.policy.model.is_empty())
         && let Some(at) = resumes_at(desk)
     {
         about_the_resumption(desk, &target, at);

@@ -40,6 +40,7 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     ),
     (22_113, "a raise made up for a machine that others deleted and the number still counted"),
     (23_544, "machines of a raise that others deleted at once passed for still to come"),
+    (40_525, "the model was written forwards while a failure of the rollout was not answered"),
     (1_000_044, "surplus was put back for what was drained as outdated, and drained again in turn"),
     (1_000_317, "a machine that could not be put back was tried four times a minute"),
     (1_000_913, "surge was made on a model that is not the target, and taken away at once"),

@@ -14,7 +14,7 @@ use crate::model::ids::{EntryId, Key, Revision};
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
-use crate::model::rollout::{Cause, KeyBackOff, Rollout};
+use crate::model::rollout::{Cause, KeyBackOff, Rollout, Stage};
 use crate::model::time::{Span, Time};
 
 /// A hold is looked at again within this time, or names what a person can do.
@@ -202,9 +202,14 @@ fn place(scene: &Scene, times: &BTreeMap<Key, u32>) -> Place {
     let state = &case.planned.state;
     let rollout = scene.rollout();
     let going = rollout.map_or(0, |rollout| {
-        let Rollout { passed, failed_in_a_row, resumed, .. } = rollout;
+        let Rollout { passed, failed_in_a_row, resumed, stage, .. } = rollout;
+        // Stopped by failures, it goes no further by itself.
+        let stopped = i64::from(matches!(stage, Stage::Failing { .. })) << 46;
         // Carried on after a failure, it waits twice as long the next time.
-        (i64::from(*resumed) << 48) + i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
+        (i64::from(*resumed) << 48)
+            + stopped
+            + i64::from(*passed) * 1_000
+            + i64::from(*failed_in_a_row)
     });
     // Draining is another place than deleting, and one that is replaced another than one too many.
     let surplus =
