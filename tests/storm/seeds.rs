@@ -34,10 +34,6 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     ),
     (12_734, "a throttle that let raises through counted as one write refused again and again"),
     (13_573, "a raise that met a conflict by turns was sent as often as ever"),
-    (
-        8_037,
-        "the same number was written again while what the last raise asked for was still to come",
-    ),
     (22_113, "a raise made up for a machine that others deleted and the number still counted"),
     (23_544, "machines of a raise that others deleted at once passed for still to come"),
     (40_525, "the model was written forwards while a failure of the rollout was not answered"),
