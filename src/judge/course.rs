@@ -28,7 +28,12 @@ pub(super) fn reopened(scene: &Scene, rollout: &Rollout) -> bool {
     let failed =
         was.is_some_and(|was| matches!(was.stage, Stage::Failing { .. }) && was.to == rollout.to);
     let retried = || heard(scene, &[AskVerb::Retry, AskVerb::Rollback]);
-    goes && ((failed && !retried()) || unpaused(scene))
+    // Who ends it and asks for a refresh in one breath asks for another rollout.
+    let another = || {
+        let both = heard(scene, &[AskVerb::Abort]) && heard(scene, &[AskVerb::Refresh]);
+        both && was.is_some_and(|was| was.opened != rollout.opened)
+    };
+    goes && ((failed && !retried() && !another()) || unpaused(scene))
 }
 
 /// The plan lifts an operator's pause, and no operator asked for that.

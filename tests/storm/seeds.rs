@@ -63,4 +63,5 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
         "a machine stuck in deletion was asked to go at each look, though that was forbidden",
     ),
     (2_011_557, "a gate that had just been asked passed for a pool at rest"),
+    (2_014_318, "an abort and a refresh in one turn passed for a stopped rollout that goes on"),
 ];
