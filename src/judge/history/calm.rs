@@ -197,20 +197,20 @@ fn many(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// How far a rollout has come, by its own word.
+fn how_far(rollout: &Rollout) -> i64 {
+    let Rollout { passed, failed_in_a_row, resumed, stage, .. } = rollout;
+    // Stopped by failures, it goes no further by itself.
+    let stopped = i64::from(matches!(stage, Stage::Failing { .. })) << 46;
+    // Carried on after a failure, it waits twice as long the next time.
+    (i64::from(*resumed) << 48) + stopped + i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
+}
+
 fn place(scene: &Scene, times: &BTreeMap<Key, u32>) -> Place {
     let case = scene.case;
     let state = &case.planned.state;
     let rollout = scene.rollout();
-    let going = rollout.map_or(0, |rollout| {
-        let Rollout { passed, failed_in_a_row, resumed, stage, .. } = rollout;
-        // Stopped by failures, it goes no further by itself.
-        let stopped = i64::from(matches!(stage, Stage::Failing { .. })) << 46;
-        // Carried on after a failure, it waits twice as long the next time.
-        (i64::from(*resumed) << 48)
-            + stopped
-            + i64::from(*passed) * 1_000
-            + i64::from(*failed_in_a_row)
-    });
+    let going = rollout.map_or(0, how_far);
     // Draining is another place than deleting, and one that is replaced another than one too many.
     let surplus =
         |action: &Action| action.targets().iter().any(|target| target.because == Because::Surplus);
