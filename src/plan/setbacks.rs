@@ -290,7 +290,22 @@ pub(super) fn holds_back(input: &Input, memory: &PoolState, machine: &Machine, n
     let told = |at: Option<Time>| at.is_some_and(|at| at > input.now);
     let known = memory.blocked.iter().chain(&memory.key_backoff);
     let mut known = known.filter(|known| stands(known.until, known.now) || told(known.retry_at));
-    known.any(|known| is(&known.key, machine))
+    known.any(|known| is(&known.key, machine)) || is_still_doubted(input, machine)
+}
+
+/// The same request waits for news of another machine: until it ended, it is not sent again for this one either.
+fn is_still_doubted(input: &Input, machine: &Machine) -> bool {
+    let doubted = |entry: &&Entry| {
+        entry.verb() == Verb::Delete && matches!(entry.phase, Phase::Doubtful { .. })
+    };
+    let missed = |target: &Target| {
+        input.machines.iter().any(|machine| machine.missed > 0 && target.is(machine))
+    };
+    let mut entries = input.open.iter().filter(doubted);
+    entries.any(|entry| {
+        let targets = entry.action.targets();
+        targets.iter().any(|target| target.is(machine)) && targets.iter().any(missed)
+    })
 }
 
 /// What keeps this machine passes by itself: no drain of it is blocked.
