@@ -59,7 +59,8 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, count: &Count) {
             (known.answered, known.until) = (true, known.until.min(input.now));
         }
     }
-    let met = count.named == 0 && count.exist - count.pending >= count.desired;
+    // Machines that were made and do not serve yet may be what the cloud has no room for.
+    let met = count.named == 0 && count.ready >= count.desired;
     if memory.rollout.is_none() && met {
         memory.backoff.retain(|known| known.until > input.now);
     }
