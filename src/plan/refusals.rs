@@ -173,6 +173,10 @@ fn learn_undelivered(input: &Input, memory: &mut PoolState, count: &Count, raise
             continue;
         }
         let born = input.machines.iter().any(|machine| bore(input, raise, machine));
+        // What came of a raise that was sent before the last one ended says nothing of that one.
+        if born && known.is_some_and(|known| raise.written < known.at) {
+            continue;
+        }
         memory.undelivered = (!born).then(|| {
             let times = known.map_or(1, |known| known.times.saturating_add(1));
             let until = ended.plus(wait(times).max(BIRTHS_SHOW));

@@ -64,5 +64,6 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     ),
     (2_011_557, "a gate that had just been asked passed for a pool at rest"),
     (2_014_318, "an abort and a refresh in one turn passed for a stopped rollout that goes on"),
+    (4_001_073, "a raise that ended late hid that a later one had brought no machine"),
     (4_005_476, "machines that came and could not be allocated passed for room in the cloud"),
 ];
