@@ -403,7 +403,8 @@ impl Desk<'_, '_> {
         let gone =
             self.rows.iter().filter(|row| row.group == Group::Ghost && !row.unlisted).count();
         let full = self.count.live - gone as i64 >= self.count.ceiling;
-        let still = self.count.leaving + self.count.young + self.count.pending == 0;
+        let moving = self.count.leaving + self.count.updating + self.count.young;
+        let still = moving + self.count.pending == 0;
         let tells = self.repair_stopped && full && still;
         tells.then(|| breaker::let_one_go(self.input, &self.memory, &self.rows)).flatten()
     }

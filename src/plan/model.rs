@@ -274,7 +274,9 @@ fn put_back(input: &Input, memory: &PoolState, grows: bool) -> Option<ModelField
     // A rollout that fails has put back what it left, whatever an abort before it wanted.
     let left = rollout.is_some_and(|rollout| {
         let fails = matches!(rollout.stage, Stage::Failing { .. });
-        fails && rollout.from.as_ref() == Some(&input.set.revision)
+        let put_back = input.set.revision != rollout.to
+            && memory.model.put_back_over.as_ref() == Some(&rollout.to);
+        fails && (put_back || rollout.from.as_ref() == Some(&input.set.revision))
     });
     let abandoned = memory.mixed && !left && memory.wanted.as_ref() != Some(&input.set.revision);
     // While a person holds a rollout of which nothing ever served, what is missing comes up on the last good one.

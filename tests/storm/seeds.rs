@@ -66,4 +66,9 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (2_014_318, "an abort and a refresh in one turn passed for a stopped rollout that goes on"),
     (4_001_073, "a raise that ended late hid that a later one had brought no machine"),
     (4_005_476, "machines that came and could not be allocated passed for room in the cloud"),
+    (5_003_034, "a refresh that failed put back two models in turn, every five seconds"),
+    (
+        5_010_953,
+        "a machine that was being updated let the next failed one go while the breaker was open",
+    ),
 ];
