@@ -211,7 +211,10 @@ async fn a_turn_that_hangs_keeps_nobody_waiting() {
     house.write("web.yaml", &pool("web", 3, "1.0.0"));
     let served =
         house.serve("first", &[("azure.timeout", "5m"), ("stop.within", "1s")]).await.unwrap();
-    served.daemon.until("it is looked at", |d| d.looked_at("web").is_some()).await;
+    let planned = |d: &Running| {
+        d.looked_at("web").is_some() && d.pool("web").is_some_and(|seen| !seen.running)
+    };
+    served.daemon.until("its first turn came to a plan", planned).await;
     let rule = serde_json::json!({"method": "GET", "path": "virtualMachineScaleSets/web", "times": 99, "delayMs": 60_000});
     house.emulator.order(serde_json::from_value(rule).unwrap());
     served.verb("refresh").await;
