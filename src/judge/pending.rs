@@ -13,6 +13,10 @@ use crate::model::time::{Span, Time};
 // 60 s: a listing lags its operation by less; what it lacks then is drift.
 const SETTLES_AFTER: Span = Span::seconds(60);
 
+/// The difference of the two clocks is known no better than this.
+// 5 s: answers tell the time in whole seconds and take some to arrive. What is born within it of a raise is its child.
+const CLOCKS_DIFFER: Span = Span::seconds(5);
+
 struct Raise {
     written: Time,
     left: i64,
@@ -64,7 +68,7 @@ fn haunts(case: &Case, machine: &Machine) -> bool {
 /// went at once.
 fn lived(case: &Case, machine: &Machine, since: Time) -> bool {
     let ahead = case.facts.clock_ahead.unwrap_or_default();
-    !haunts(case, machine) || machine.created.told_by(ahead) >= since
+    !haunts(case, machine) || machine.created.told_by(ahead).plus(CLOCKS_DIFFER) >= since
 }
 
 /// Births of machines that we deleted and that are gone: they came, or we could not have named them. Those up to `oldest`
@@ -72,7 +76,7 @@ fn lived(case: &Case, machine: &Machine, since: Time) -> bool {
 fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
     // The planner sees a machine later than the moment it was made, and Azure tells that moment by its own clock.
     let ahead = case.facts.clock_ahead.unwrap_or_default();
-    let seen = |target: &Target| target.created.told_by(ahead).plus(Span::from_millis(1));
+    let seen = |target: &Target| target.created.told_by(ahead).plus(CLOCKS_DIFFER);
     let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
     let targets = deletes.flat_map(|entry| entry.action.targets());
     // Mostly the old ones are deleted: few keys, or none, are looked for among all machines.

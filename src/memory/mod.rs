@@ -156,6 +156,11 @@ impl Commit {
 
     /// Nothing to write: a quiet turn leaves the store alone.
     pub fn is_empty(&self) -> bool {
+        self.only_tells() && self.history.is_empty()
+    }
+
+    /// The history gets its lines, and nothing else changes.
+    pub fn only_tells(&self) -> bool {
         self.machines.is_empty()
             && self.closed.is_empty()
             && self.state.is_none()
@@ -163,7 +168,6 @@ impl Commit {
             && self.written.is_empty()
             && self.moved.is_empty()
             && self.dropped.is_empty()
-            && self.history.is_empty()
     }
 }
 

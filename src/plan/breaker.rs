@@ -62,12 +62,12 @@ fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
 }
 
 /// Failed machines that count: those that are failed now, and those that were removed for it within the window. One that
-/// serves again, or leaves for another reason, is no sign of anything.
+/// is back is no sign of anything.
 pub(super) fn failed(input: &Input, memory: &PoolState, rows: &[Row]) -> usize {
     let counts = |(key, at): &&(Key, Time)| {
         let row = rows.iter().find(|row| is(key, row.machine(input)));
-        let serves = row.is_some_and(|row| row.group.exists());
-        !serves && memory.breaker_released.is_none_or(|released| *at > released)
+        let exists = row.is_some_and(|row| row.group.exists());
+        !exists && memory.breaker_released.is_none_or(|released| *at > released)
     };
     memory.casualties.iter().filter(counts).count()
 }

@@ -201,7 +201,7 @@ pub(super) fn go_back_to(memory: &PoolState) -> Option<Revision> {
     let leaving = match &memory.rollout {
         Some(rollout) if rollout.cause == Cause::Rollback => return None,
         Some(rollout) => Some(&rollout.to),
-        // No read shows what we wrote, so the machines are on the wanted one still; if it never was good, on the way to it.
+        // No read shows what we wrote: the machines are on the wanted one still, which is a way back only if it was good.
         None if is_leaving(memory)
             && memory.wanted.as_ref().is_some_and(|to| memory.is_good(to)) =>
         {

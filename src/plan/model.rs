@@ -10,6 +10,10 @@ use crate::model::policy::{Image, Rollback};
 use crate::model::rollout::{Cause, GoodRevision, ModelBackOff, PoolState, Stage, Writing};
 use crate::model::time::{Span, Time};
 
+use super::course;
+use super::create;
+use super::good;
+
 /// A write of the model that no read shows within this time after its end came to nothing.
 // A minute: every read until then may still lag behind it.
 const SHOWS_WITHIN: Span = Span::seconds(60);
@@ -18,10 +22,6 @@ const SHOWS_WITHIN: Span = Span::seconds(60);
 // Conflicts pass within a minute; rights and wrong values change when a person acts, who asks for the next try.
 const FIRST: Span = Span::minutes(1);
 const LONGEST: Span = Span::minutes(30);
-
-use super::course;
-use super::create;
-use super::good;
 
 /// A set may hold this many models; with one fewer, a new one waits.
 // Azure refuses even to scale out when machines refer to eleven models.
@@ -223,8 +223,8 @@ fn what(
     }
     if !model.carries(&wanted.without_tags())
         && !is_crowded(input)
-        && !waits_for_person(memory, &wanted)
-        && !waits_to_resume(input, memory, &wanted)
+        && !(is_same_wish(memory, &wanted)
+            && (waits_for_person(memory) || waits_to_resume(input, memory)))
     {
         return Some((wanted, ModelWrite::Wanted, "the pool file wants these fields in the model"));
     }
@@ -233,25 +233,29 @@ fn what(
     (!model.carries(&tags)).then_some((tags, ModelWrite::Wanted, reason))
 }
 
+/// No new wish since the last one was written.
+fn is_same_wish(memory: &PoolState, wanted: &ModelFields) -> bool {
+    memory.model.wanted_fields.as_ref().is_some_and(|before| !wanted.moves(before))
+}
+
 /// The wish was left for being bad, and is not written again before it changes or a person asks for it.
-fn waits_for_person(memory: &PoolState, wanted: &ModelFields) -> bool {
-    let left = memory.mixed
-        || memory.rollout.as_ref().is_some_and(|r| {
-            matches!(r.stage, Stage::Failing { .. }) || r.cause == Cause::Rollback
-        })
+fn waits_for_person(memory: &PoolState) -> bool {
+    memory.mixed
+        || memory
+            .rollout
+            .as_ref()
+            .is_some_and(|r| matches!(r.stage, Stage::Failing { .. }) || r.cause == Cause::Rollback)
         || memory.model.put_back_over.is_some()
-        || memory.model.declined;
-    left && memory.model.wanted_fields.as_ref().is_some_and(|before| !wanted.moves(before))
+        || memory.model.declined
 }
 
 /// A rollout that carries on after failures has one that nothing answered yet: it goes on once the pool is whole.
-fn waits_to_resume(input: &Input, memory: &PoolState, wanted: &ModelFields) -> bool {
-    let fails = memory.rollout.as_ref().is_some_and(|rollout| {
+fn waits_to_resume(input: &Input, memory: &PoolState) -> bool {
+    memory.rollout.as_ref().is_some_and(|rollout| {
         rollout.from.as_ref() == Some(&input.set.revision)
             && rollout.to != input.set.revision
             && course::resumes_at(input, rollout).is_some()
-    });
-    fails && memory.model.wanted_fields.as_ref().is_some_and(|before| !wanted.moves(before))
+    })
 }
 
 /// Another model is on its way into the set, or about to be: nothing is replaced by what it is now.

@@ -30,6 +30,8 @@ pub(super) const POWER: &str = "the power went";
 pub(super) struct Disk<S> {
     store: S,
     commits: AtomicU64,
+    /// Those of them that only told the history something.
+    told: AtomicU64,
     /// Commits, and every other write.
     writes: AtomicU64,
     cuts: Vec<Cut>,
@@ -49,6 +51,7 @@ impl<S> Disk<S> {
         Self {
             store,
             commits: AtomicU64::new(0),
+            told: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             cuts,
             dead: AtomicBool::new(false),
@@ -61,6 +64,10 @@ impl<S> Disk<S> {
 
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
+    }
+
+    pub fn told(&self) -> u64 {
+        self.told.load(Ordering::Relaxed)
     }
 
     pub fn writes(&self) -> u64 {
@@ -216,6 +223,7 @@ impl<S: Store + Sync> Store for Disk<S> {
     async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
         if !self.is_dead() {
             self.commits.fetch_add(1, Ordering::Relaxed);
+            self.told.fetch_add(u64::from(commit.only_tells()), Ordering::Relaxed);
         }
         self.write(async || self.put_or_slip(commit).await).await
     }

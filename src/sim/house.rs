@@ -12,7 +12,7 @@ use crate::memory::Store;
 use crate::model::ids::PoolName;
 use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKind};
 use crate::model::policy::Image;
-use crate::model::time::Time;
+use crate::model::time::{Skew, Time};
 use crate::observe::ReadFacts;
 use crate::reconcile::World;
 
@@ -163,7 +163,14 @@ impl ReadFacts for Measured {
             drains: Vec::new(),
             follow: state.follow.clone().map(|image| Follow { image, at: now }),
             witnesses: if reached { Vec::new() } else { vec![witness] },
-            clock_ahead: Some(self.stage.lock().adapter.ahead),
+            clock_ahead: Some(clock_as_told(now, self.stage.lock().adapter.ahead)),
         }
     }
+}
+
+/// An answer tells the cloud's time in whole seconds; whoever reads it takes the middle of that second.
+fn clock_as_told(now: Time, ahead: Skew) -> Skew {
+    let theirs = now.shown_by(ahead).millis();
+    let told = theirs - theirs.rem_euclid(1000) + 500;
+    Skew::between(Time::from_millis(told), now)
 }

@@ -272,12 +272,13 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
             lease = Lease { not_after: lease.not_after, ..first.clone() };
         }
         self.turns += 1;
-        let commits = self.house.disk.commits();
+        let (commits, told) = (self.house.disk.commits(), self.house.disk.told());
         let starts = self.process.remembered().is_none();
         let done = self.house.road.go(self.process.turn(&self.house, &self.policy, &lease))?;
         let mut decision = self.house.decide.take();
         // A process that starts tells once which holds it found: it does not know what it told before.
-        let stored = if starts { 0 } else { self.house.disk.commits() - commits };
+        let told = if starts { self.house.disk.told() - told } else { 0 };
+        let stored = self.house.disk.commits() - commits - told;
         let now = self.now();
         self.paced = Time::from_millis(self.house.stage.lock().listing_from);
         let frozen = matches!(&done, Ok(report) if report.frozen.is_some());

@@ -1,9 +1,10 @@
 //! Law 7, the other way round: a pool at rest is let rest. A limit that stands is no reason to look at it again and again.
 
 use super::super::Notes;
-use super::super::facts::{Scene, Standing};
+use super::super::facts::{Look, Scene, Standing};
 use super::super::truth::Truth;
 use crate::model::action::Verb;
+use crate::model::ids::Key;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
 use crate::model::rollout::Stage;
@@ -60,14 +61,16 @@ impl Rest {
     }
 }
 
-/// The end of a back-off, an edge of a window, or the end of a bake or soak and the minute in which its gates answer.
+/// The end of a back-off after which something is tried again, an edge of a window, or the end of a bake or soak and the
+/// minute in which its gates answer.
 fn is_known(scene: &Scene, at: Time) -> bool {
     let (policy, state) = (scene.case.policy, &scene.case.planned.state);
-    let refused = state.backoff.iter().map(|known| known.until);
-    let mut blocked = state.blocked.iter().map(|known| known.until);
-    let machines = state.key_backoff.iter().chain(&state.restore_backoff).map(|known| known.until);
+    let raises = state.backoff.iter().map(|known| known.until);
     let requests = state.request_backoff.iter().map(|known| known.until);
-    let refused = refused.chain(machines).chain(requests);
+    let machines = state.blocked.iter().chain(&state.key_backoff);
+    let machines = machines.filter(|known| is_to_go(scene, &known.key));
+    let machines = machines.chain(&state.restore_backoff).map(|known| known.until);
+    let mut tried_again = raises.chain(requests).chain(machines);
     let baked = match scene.rollout().map(|rollout| &rollout.stage) {
         Some(Stage::Baking { since }) => Some(since.plus(policy.rollout.bake)),
         _ => None,
@@ -79,7 +82,14 @@ fn is_known(scene: &Scene, at: Time) -> bool {
     let mut asked = baked.into_iter().chain(soaked);
     let answers = asked.any(|then| at >= then && at.since(then) <= GATES_ANSWER);
     let edge = policy.windows.at(scene.at).changes;
-    answers || edge == Some(at) || refused.chain(&mut blocked).any(|until| until == at)
+    answers || edge == Some(at) || tried_again.any(|until| until == at)
+}
+
+/// It failed, is outdated or named, or more are there than are wanted: a machine that needs nothing waits for nothing.
+fn is_to_go(scene: &Scene, key: &Key) -> bool {
+    let goes = |look: &Look| look.outdated || look.standing == Standing::Failed;
+    let mut looks = scene.pairs().filter(|(machine, _)| machine.key() == *key);
+    scene.tally.exist > scene.desired || looks.any(|(_, look)| goes(look))
 }
 
 /// Nothing comes, goes, is being made anew or may recover by itself, and all of it was seen.

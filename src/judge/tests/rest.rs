@@ -4,6 +4,7 @@ use super::history::{Beside, alone, turn};
 use super::*;
 use crate::judge::history::Past;
 use crate::model::plan::{Witness, WitnessKind};
+use crate::model::rollout::KeyBackOff;
 use Because::Failed;
 
 /// The laws broken by so many looks at this pool, each so long after the one before, and asked for by it.
@@ -54,6 +55,43 @@ fn law_7_a_moment_that_is_known_is_waited_for() {
     let laws: Vec<u8> = (0..9).flat_map(|_| turn(&soon, &mut past, Beside::default())).collect();
     assert!(laws.is_empty(), "{laws:?}");
     assert!(alone(&soon).is_empty());
+}
+
+#[test]
+fn law_7_the_end_of_a_wait_is_a_moment_only_where_something_is_tried_again() {
+    // A back-off of this machine ends at each of these looks.
+    let ends = |mut pool: Pool, waits: fn(&mut PoolState, Vec<KeyBackOff>)| {
+        let key = pool.machine("a").key();
+        let mut past = Past::default();
+        let each = (0..5).flat_map(|n| {
+            let now = NOW.plus(Span::seconds(15).times(n));
+            let again = now.plus(Span::seconds(15));
+            let set = SetSeen { read_at: now.minus(Span::seconds(1)), ..pool.set.clone() };
+            let mut look = Pool { now, again, set, ..pool.clone() };
+            let (key, at) = (key.clone(), now.minus(Span::minutes(1)));
+            let wait = KeyBackOff {
+                key,
+                times: 1,
+                at,
+                until: again,
+                code: None,
+                retry_at: None,
+                now: false,
+            };
+            look.change(|state| waits(state, vec![wait.clone()]));
+            turn(&look, &mut past, Beside::default())
+        });
+        each.collect::<Vec<u8>>()
+    };
+    let deletes: fn(&mut PoolState, Vec<KeyBackOff>) = |state, waits| state.key_backoff = waits;
+    let restores: fn(&mut PoolState, Vec<KeyBackOff>) =
+        |state, waits| state.restore_backoff = waits;
+    assert_eq!(ends(still(), deletes), [7], "it stays, whatever was refused once");
+    let old = Pool::of(3, 1, 0).serving("abc", OLD).no_rollout();
+    assert!(ends(old, deletes).is_empty(), "an outdated one is deleted again then");
+    let surplus = still().serving("d", NEW);
+    assert!(ends(surplus, deletes).is_empty(), "one of them is too many");
+    assert!(ends(still(), restores).is_empty(), "it is put back into service then");
 }
 
 #[test]

@@ -271,6 +271,27 @@ fn machines_raised_for_and_not_seen() {
     };
     lawful("its machine came", &seen(minutes(5)));
     breaks(&[2], "what its own read showed is not its machine", &seen(minutes(2)));
+    // Born of the raise, seen, deleted, and a tomb by now; the cloud's clock told its birth too early.
+    let deleted = |born_before: Span| {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD).raise(1);
+        let pool = pool.earlier(minutes(5), &done(Span::seconds(20))).serving("n", OLD);
+        let pool = pool.edit("n", |m| {
+            (m.created, m.first_seen) = (ago(minutes(5).plus(born_before)), ago(minutes(1)));
+        });
+        let pool = pool.delete("n", Outdated).earlier(Span::seconds(30), &done(Span::seconds(9)));
+        let grave = |pool: &mut Pool| {
+            let key = pool.machine("n").key();
+            pool.state.tombs.push((key, ago(Span::seconds(9))));
+            pool.machine("n").missed = 1;
+            pool.draft.rollout.count_deleting = false;
+            pool.set.capacity = 3;
+            let (expect, reason) = (pool.expect(3), "".into());
+            pool.actions.push(Action::Raise { from: 3, to: 4, drift: 0, reason, expect });
+        };
+        pool.set(grave)
+    };
+    lawful("it came, as clocks tell, and went", &deleted(Span::seconds(2)));
+    breaks(&[2], "one born long before is none of its own", &deleted(Span::seconds(30)));
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use super::fake::{Cut, Mishap};
 use super::*;
-use crate::memory::Mark;
+use crate::memory::{Line, Mark, Told};
 use crate::model::action::{Action, Verb};
 use crate::model::ids::{AskId, Key};
 use crate::model::journal::{Event, Outcome, Phase, Refusal};
 use crate::model::machine::{Lifecycle, MachineHold};
-use crate::model::plan::{Ask, AskArgs, AskVerb, Input, PlanBug};
+use crate::model::plan::{Ask, AskArgs, AskVerb, Input, PlanBug, RolloutPhase};
 use crate::model::quantity::Quantity;
 
 fn with_unavailable(revisions: &[&'static str]) -> Rig {
@@ -157,6 +157,33 @@ fn a_pool_at_its_goal_writes_nothing() {
     }
     assert_eq!(*rig.disk.commits.lock().unwrap(), commits);
     assert_eq!(rig.cloud.sky().asked, asked);
+}
+
+#[test]
+fn the_end_of_a_rollout_is_told_once_whoever_starts_anew() {
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    let ends = |rig: &Rig| {
+        let lines = now_or_never(rig.disk.history(&PoolName::new("web"), 1000)).unwrap();
+        let is_end = |line: &Line| match &line.told {
+            Told::Rollout { phase, .. } => *phase == RolloutPhase::Succeeded,
+            _ => false,
+        };
+        lines.into_iter().filter(is_end).count()
+    };
+    rig.run();
+    for _ in 0..3 {
+        rig.restart();
+        for _ in 0..2 {
+            let report = rig.turn().unwrap();
+            rig.wait_until(report.again);
+        }
+    }
+    assert_eq!(ends(&rig), 1);
+    rig.cloud.sky().revision = "r3";
+    rig.run();
+    rig.restart();
+    let _ = rig.turn().unwrap();
+    assert_eq!(ends(&rig), 2, "the next one's too");
 }
 
 #[test]
