@@ -291,6 +291,8 @@ pub struct DeleteEffects {
 pub struct Probe {
     pub at: Time,
     pub births: u32,
+    /// A look begun after it showed a delete that went on: one that had ended by then counts for nothing, and tells nothing.
+    pub went_on: bool,
 }
 
 /// A fall of the size that nobody confirmed.

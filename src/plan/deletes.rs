@@ -15,6 +15,9 @@ use super::rows::{Group, Row};
 /// A read begun so long after the answer to a delete is no old picture.
 const NO_OLD_PICTURE: Span = Span::seconds(60);
 
+/// Mostly, a machine that is gone is listed no longer than this.
+const LISTED_GONE: Span = Span::seconds(10);
+
 /// So many deletes in a row that are counted to their end are no chance.
 const IN_A_ROW: usize = 2;
 
@@ -22,7 +25,10 @@ const IN_A_ROW: usize = 2;
 /// number only shows them, those deletes are made up for as well: more machines come, or the number lacks some of them.
 fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, going: i64) {
     let effects = &mut memory.deletes;
-    let Some(probe) = effects.probe else { return };
+    let Some(probe) = &mut effects.probe else { return };
+    let after = input.set.complete && input.set.read_at >= probe.at.plus(LISTED_GONE);
+    probe.went_on |= going > 0 && after;
+    let probe = *probe;
     let refused = |entry: &Entry| {
         let outcome = entry.outcome().map(|(_, outcome)| outcome);
         let not_sent = matches!(outcome, Some(Outcome::Refused(_) | Outcome::Withdrawn));
@@ -45,7 +51,8 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, going: i64) {
         return;
     }
     if input.set.complete && input.set.read_at >= probe.at.plus(NO_OLD_PICTURE) {
-        (effects.proven, effects.probe) = (many == asked && counted == going, None);
+        let same = many == asked && counted == going;
+        (effects.proven, effects.probe) = (same && probe.went_on, None);
     }
 }
 

@@ -353,7 +353,8 @@ impl Desk<'_, '_> {
         let probes = raise::is_probe(context) && !settle;
         let action = raise::raise(context, wish, settle, &mut self.holds)?;
         if probes {
-            self.memory.deletes.probe = Some(Probe { at: input.now, births: action.births() });
+            let births = action.births();
+            self.memory.deletes.probe = Some(Probe { at: input.now, births, went_on: false });
         }
         Some(action)
     }

@@ -206,7 +206,8 @@ fn unseen_room(context: RaiseContext) -> i64 {
     }
     // It counts those whom others delete no less.
     let going = |row: &&Row| {
-        row.group == Group::Leaving && row.shown_deleting && !row.unlisted && !row.written_off
+        let leaves = matches!(row.group, Group::Leaving | Group::Ghost);
+        leaves && row.shown_deleting && !row.unlisted && !row.written_off
     };
     let going = rows.iter().filter(going).count() as i64;
     let stays = count.exist + count.failed + count.gray;

@@ -428,7 +428,13 @@ impl Taker<'_, '_> {
     /// How many exist above what the pool may have, as things stand after each pick.
     fn existing_too_many(&self, bound: i64) -> i64 {
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
-        self.count.exist - gone - bound
+        self.count.exist - gone - self.coming_back() - bound
+    }
+
+    /// Taken back by an earlier plan, and its node not given back yet: none goes in its place before it serves.
+    fn coming_back(&self) -> i64 {
+        let coming = |row: &&Row| row.group.exists() && row.doing == Doing::TakeBack;
+        self.rows.iter().filter(coming).count() as i64
     }
 
     /// What is drained to be updated may yet go another way: it is not counted on before its update.
@@ -451,7 +457,8 @@ impl Taker<'_, '_> {
     /// How many there are above what the pool may have, before any limit.
     fn too_many(&mut self, bound: i64) -> i64 {
         let c = self.count;
-        let removed = self.out.picked.len() as i64 + self.drained_to_update();
+        let staying_out = self.drained_to_update() + self.coming_back();
+        let removed = self.out.picked.len() as i64 + staying_out;
         let capacity = i64::from(self.input.set.capacity);
         let there = (c.exist + c.failed - removed - bound).max(0);
         // What is being deleted and counted still is no machine too many.

@@ -334,6 +334,24 @@ fn nothing_that_may_come_of_a_number_exceeds_the_ceiling() {
 }
 
 #[test]
+fn what_stays_listed_after_its_delete_may_be_made_up_for_too() {
+    // The number may show the one that is going, and no longer count it: a raise brings one more then.
+    let ghost = |surge: &str| {
+        let pool = Pool::new(3, surge, "0").old_ready(3).new_ready(2).capacity(5);
+        let pool = pool.gone_for("n2", Condition::Deleting, Span::minutes(15));
+        let key = pool.machine("n2").key();
+        let pool = pool.set(|set| set.orchestration = Orchestration::Flexible);
+        pool.state(|s| {
+            s.tombs.push((key, NOW.minus(Span::minutes(15))));
+            (s.desired.explained, s.desired.shown) = (5, 5);
+            s.desired.shown_since = Some(NOW.minus(Span::minutes(15)));
+        })
+    };
+    assert_eq!(ghost("3").plan().raise(), None);
+    assert_eq!(ghost("4").plan().raise(), Some((5, 6)));
+}
+
+#[test]
 fn a_number_that_counts_deletes_is_waited_for_no_longer_than_two_minutes() {
     let deleting = |ago: Span| {
         let pool = Pool::new(3, "2", "0").old_ready(3).new_ready(1).capacity(4);
@@ -399,7 +417,7 @@ fn when_a_delete_lowers_the_number_is_learnt_from_reads() {
 
 #[test]
 fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
-    let heard = |born: usize, ago: Span| {
+    let heard_of = |born: usize, ago: Span, went_on: bool| {
         let at = NOW.minus(ago);
         let pool = Pool::new(4, "3", "0").settled().new_ready(4).new_young(born);
         let pool = pool.each(|m| {
@@ -409,10 +427,11 @@ fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
         });
         let pool = pool.state(|s| {
             s.deletes.verdict = DeleteEffect::AtEnd;
-            s.deletes.probe = Some(Probe { at, births: 1 });
+            s.deletes.probe = Some(Probe { at, births: 1, went_on });
         });
         pool.plan().planned.state.deletes
     };
+    let heard = |born: usize, ago: Span| heard_of(born, ago, true);
     let early = heard(1, Span::seconds(30));
     assert!(early.probe.is_some() && !early.proven);
     let told = heard(1, Span::seconds(70));
@@ -421,6 +440,27 @@ fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
     assert_eq!((more.verdict, more.proven, more.probe), (DeleteEffect::AtAccept, true, None));
     let none = heard(0, Span::seconds(70));
     assert_eq!((none.proven, none.probe), (false, None));
+    let ended = heard_of(1, Span::seconds(70), false);
+    assert_eq!((ended.proven, ended.probe), (false, None), "a delete that had ended tells nothing");
+}
+
+#[test]
+fn a_delete_goes_on_beside_a_raise_where_a_later_look_shows_it() {
+    let went_on = |ago: Span, going: bool| {
+        let at = NOW.minus(ago);
+        let mut pool = Pool::new(4, "3", "0").settled().new_ready(5);
+        if going {
+            pool = pool.gone_for("n1", Condition::Deleting, ago).delete_open(&["n1"], ago);
+        }
+        let pool = pool.state(|s| {
+            s.deletes.verdict = DeleteEffect::AtEnd;
+            s.deletes.probe = Some(Probe { at, births: 1, went_on: false });
+        });
+        pool.plan().planned.state.deletes.probe.unwrap().went_on
+    };
+    assert!(went_on(Span::seconds(30), true));
+    assert!(!went_on(Span::seconds(30), false));
+    assert!(!went_on(Span::seconds(5), true), "a list shows it for some seconds more");
 }
 
 #[test]
@@ -434,7 +474,7 @@ fn a_raise_that_came_in_part_proves_nothing() {
     });
     let probed = pool.state(|s| {
         s.deletes.verdict = DeleteEffect::AtEnd;
-        s.deletes.probe = Some(Probe { at, births: 1 });
+        s.deletes.probe = Some(Probe { at, births: 1, went_on: true });
     });
     let told = |capacity| probed.clone().capacity(capacity).plan().planned.state.deletes;
     assert!(told(5).proven);

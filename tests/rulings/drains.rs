@@ -101,6 +101,22 @@ fn a_reason_that_went_away_takes_the_machine_back() {
 }
 
 #[test]
+fn none_leaves_as_surplus_in_the_place_of_one_that_is_on_its_way_back() {
+    // An earlier plan took it back, and the power went before its node was.
+    let pool = Pool::new(3, "1", "0").settled().new_ready(4).nodes();
+    let pool = pool.drain_open("n1", Because::Outdated).edit("n1", |m| {
+        m.lifecycle = Lifecycle::InService;
+    });
+    let turn = pool.plan();
+    assert_eq!((turn.restored(), turn.drained()), (vec!["n1"], vec![]));
+    let back = pool.after(&turn, Span::minutes(1)).edit("n1", |m| {
+        m.lifecycle = Lifecycle::InService;
+    });
+    let back = Pool { open: Vec::new(), ..back };
+    assert_eq!(back.plan().drained().len(), 1, "it serves, and one is too many");
+}
+
+#[test]
 fn a_refused_delete_gives_its_machine_back_and_is_tried_again_later() {
     let again = |refusal, seconds| {
         let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1);

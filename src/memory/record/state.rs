@@ -97,7 +97,9 @@ keys! {
             at: Time,
             births: u32,
         }
-        may {}
+        may {
+            went_on: bool,
+        }
     }
     Desired as DesiredKeys; {
         must {
