@@ -2,12 +2,12 @@
 
 use poolkeeper::model::action::{Action, Because};
 use poolkeeper::model::ids::InstanceId;
-use poolkeeper::model::journal::{Outcome, Refusal};
+use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{AskVerb, Why};
 use poolkeeper::model::time::Span;
 
-use super::kit::{Pool, blocked, refused};
+use super::kit::{NOW, Pool, blocked, refused};
 
 /// Three old nodes and the machine that stands in for one.
 fn nodes() -> Pool {
@@ -103,10 +103,13 @@ fn a_reason_that_went_away_takes_the_machine_back() {
 #[test]
 fn none_leaves_as_surplus_in_the_place_of_one_that_is_on_its_way_back() {
     // An earlier plan took it back, and the power went before its node was.
-    let pool = Pool::new(3, "1", "0").settled().new_ready(4).nodes();
-    let pool = pool.drain_open("n1", Because::Outdated).edit("n1", |m| {
-        m.lifecycle = Lifecycle::InService;
-    });
+    let pool = Pool::new(3, "1", "1").settled().new_ready(4).nodes();
+    let (targets, ago) = (pool.targets(&["n1"], Because::Surplus), Span::seconds(30));
+    let before = NOW.plus(ago);
+    let restore = Action::Restore { targets, reason: "1 machine back in service".into(), before };
+    let withdrawn = Phase::Ended { at: NOW, accepted: None, outcome: Outcome::Withdrawn };
+    let pool = pool.drain_open("n1", Because::Outdated);
+    let pool = pool.lifecycle("n1", Lifecycle::InService, ago).entry(restore, ago, withdrawn);
     let turn = pool.plan();
     assert_eq!((turn.restored(), turn.drained()), (vec!["n1"], vec![]));
     let back = pool.after(&turn, Span::minutes(1)).edit("n1", |m| {
