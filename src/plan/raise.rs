@@ -64,8 +64,12 @@ pub(super) fn raise(
     if settle {
         return settle_capacity(context, lacking, holds);
     }
-    let create =
-        allowed(context, wish, holds).min(counted_deletes(context).room).min(unseen_room(context));
+    let create = allowed(context, wish, holds).min(counted_deletes(context).room);
+    let room = unseen_room(context);
+    if create > 0 && room <= 0 {
+        hold_lag(context, holds);
+    }
+    let create = create.min(room);
     let number = Number::of(context);
     let mut to = number.to(context, create);
     if lacking > 0 {
@@ -331,13 +335,7 @@ fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
 fn starts_from_truth(context: RaiseContext, holds: &mut Holds) -> bool {
     let RaiseContext { input, memory, journal, count, .. } = context;
     if lags(context) > 0 {
-        holds
-            .add(
-                HoldReason::CapacityLags,
-                "the capacity still counts machines that are being deleted; a raise now would bring them back",
-            )
-            .number("capacity", i64::from(input.set.capacity))
-            .number("leaving", count.leaving);
+        hold_lag(context, holds);
         return false;
     }
     // The hold that says so is there whether anything is wished for or not.
@@ -349,6 +347,14 @@ fn starts_from_truth(context: RaiseContext, holds: &mut Holds) -> bool {
         return false;
     }
     true
+}
+
+fn hold_lag(context: RaiseContext, holds: &mut Holds) {
+    let say = "the capacity still counts machines that are being deleted; a raise now would bring them back";
+    holds
+        .add(HoldReason::CapacityLags, say)
+        .number("capacity", i64::from(context.input.set.capacity))
+        .number("leaving", context.count.leaving);
 }
 
 /// Machines being deleted that the number may still count, and for which it is waited: a raise from such a number brings

@@ -347,7 +347,9 @@ fn what_stays_listed_after_its_delete_may_be_made_up_for_too() {
             s.desired.shown_since = Some(NOW.minus(Span::minutes(15)));
         })
     };
-    assert_eq!(ghost("3").plan().raise(), None);
+    let turn = ghost("3").plan();
+    assert_eq!(turn.raise(), None);
+    turn.says("capacityLags");
     assert_eq!(ghost("4").plan().raise(), Some((5, 6)));
 }
 
