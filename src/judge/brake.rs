@@ -12,6 +12,7 @@ use super::verbs::{approved, heard};
 use crate::model::action::{Because, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Refusal};
+use crate::model::machine::Condition;
 use crate::model::plan::{AskVerb, WaitKind};
 use crate::model::policy::{Method, Owner, Unconfirmed};
 use crate::model::rollout::PoolState;
@@ -184,8 +185,9 @@ fn too_many_failed(scene: &Scene) -> bool {
             let latest = known.iter().find(|(name, _)| *name == key).map(|(_, at)| *at);
             failed += i64::from(counts(latest.map_or(ill, |at| at.max(ill))));
         }
-        // Who leaves for another reason is not taken for its failure.
-        let elsewise = look.standing == Standing::Leaving && !look.found.has(REPAIRED);
+        // Who leaves for another reason, or was seen leaving last, is not taken for its failure.
+        let leaves = look.standing == Standing::Leaving || machine.condition == Condition::Deleting;
+        let elsewise = leaves && !look.found.has(REPAIRED);
         if look.exists() || look.standing == Standing::Failed || elsewise {
             there.insert(key);
         }

@@ -324,12 +324,13 @@ fn about_no_rollout(desk: &mut Desk) {
             .number("machines", many as i64)
             .ask("refresh");
     }
-    if opening::aborted_age(&desk.memory) && desk.input.policy.rollout.max_age.is_some() {
+    let wanted = desk.reference.revision.clone();
+    let aged = desk.input.policy.rollout.max_age.is_some();
+    if aged && opening::aborted_age(&desk.memory, &wanted) {
         desk.holds
-            .add(HoldReason::Mixed, "the rollout for age was aborted; ages are not looked at")
+            .add(HoldReason::Mixed, "the last rollout was aborted; ages are not looked at")
             .ask("retry");
     }
-    let wanted = desk.reference.revision.clone();
     if desk.memory.mixed && desk.count.out > 0 {
         desk.holds
             .add(

@@ -174,6 +174,27 @@ fn an_aborted_refresh_for_age_stays_aborted() {
 }
 
 #[test]
+fn an_age_opens_no_rollout_to_the_model_of_one_that_was_aborted() {
+    let aged = Pool::new(3, "1", "0").settled().new_ready(3);
+    let aged = aged.policy(|d| d.rollout.max_age = Some(Span::days(1)));
+    let pool = open(aged.each(|m| m.imaged = NOW.minus(Span::days(2))));
+    // It was a refresh that a person asked for, and it failed.
+    let failing = pool.state(|state| {
+        let rollout = state.rollout.as_mut().unwrap();
+        rollout.cause = Cause::Refresh;
+        rollout.stage = Stage::Failing { why: "two failed".into(), at: NOW };
+    });
+    let aborted = failing.ask(AskVerb::Abort);
+    let turn = aborted.plan();
+    turn.does(None, &[]).says("mixed");
+    assert!(turn.planned.state.rollout.is_none());
+    let later = aborted.after(&turn, Span::hours(1));
+    later.plan().does(None, &[]).says("mixed");
+    let again = later.ask(AskVerb::Retry).plan();
+    assert_eq!(again.planned.state.rollout.unwrap().cause, Cause::MaxAge);
+}
+
+#[test]
 fn retry_forgives_what_failed_before_it() {
     let failed = begun(Pool::new(6, "2", "0"));
     // Both reach their deadline.

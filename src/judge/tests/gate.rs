@@ -366,6 +366,11 @@ fn law_12_repair_stops_itself() {
     };
     breaks(&[12], "one was taken for it within the hour", &gone(59).delete("a", Failed));
     lawful("one was taken for it before", &gone(60).delete("a", Failed));
+    let theirs = failed("ab", true).recall(|state| {
+        state.casualties.push((machine("c", Unready).key(), ago(Span::minutes(9))));
+    });
+    let theirs = theirs.edit("c", |m| (m.condition, m.missed) = (Condition::Deleting, 1));
+    lawful("one that the cloud was seen deleting is not listed", &theirs.delete("a", Failed));
     let calm = ["a", "b", "c"]
         .iter()
         .fold(failed("abc", true), |pool, name| pool.edit(name, since(Span::minutes(20))));
