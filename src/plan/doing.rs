@@ -51,6 +51,7 @@ pub(super) fn follow_entries(
     }
     if machine.condition == Condition::Deleting && row.group != Group::Ghost {
         row.given_back = false;
+        row.marked = row.doing == Doing::TakeBack;
         row.doing = match row.doing {
             Doing::Deleting => Doing::Deleting,
             _ => Doing::CloudDeletes,

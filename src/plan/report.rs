@@ -66,6 +66,10 @@ fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineR
             Doing::Lost => Lifecycle::InService,
             Doing::Nothing if row.given_back => Lifecycle::InService,
             Doing::Drained => Lifecycle::Drained,
+            // Should its delete come to nothing, its node is given back then.
+            Doing::CloudDeletes if row.marked && record.lifecycle == Lifecycle::InService => {
+                Lifecycle::Draining
+            }
             _ => record.lifecycle,
         };
         (lifecycle, why(desk, row))

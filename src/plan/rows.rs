@@ -115,6 +115,8 @@ pub(super) struct Row {
     /// The rollout has updated it in place, or made it while it updated others.
     pub updated: bool,
     pub stands_in: bool,
+    /// What we put on its node is still there, and while the cloud deletes it nothing can be taken off.
+    pub marked: bool,
 }
 
 impl Row {
@@ -188,6 +190,7 @@ fn fresh(machine: &Machine, index: u32, zone: u16, written_off: bool) -> Row {
         returning: false,
         updated: false,
         stands_in: false,
+        marked: false,
     }
 }
 

@@ -101,6 +101,28 @@ fn a_reason_that_went_away_takes_the_machine_back() {
 }
 
 #[test]
+fn what_lies_on_a_node_is_remembered_while_the_cloud_deletes_its_machine() {
+    // It was to be given back after a refused delete; the power went, and a list shows it going.
+    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+    let (targets, ago) = (pool.targets(&["n1"], Because::Surplus), Span::seconds(30));
+    let before = NOW.plus(ago);
+    let restore = Action::Restore { targets, reason: "1 machine back in service".into(), before };
+    let withdrawn = Phase::Ended { at: NOW, accepted: None, outcome: Outcome::Withdrawn };
+    let pool = pool.drain_ended("n1", Because::Outdated, Outcome::Done);
+    let pool = pool.lifecycle("n1", Lifecycle::InService, ago).entry(restore, ago, withdrawn);
+    let going = pool.edit("n1", |m| m.condition = Condition::Deleting);
+    let turn = going.plan();
+    assert_eq!(turn.restored(), Vec::<&str>::new());
+    // Its delete comes to nothing; the entries were shown and are dropped.
+    let lifecycle = turn.planned.report.machines[0].lifecycle;
+    let mut back = going.after(&turn, Span::minutes(1)).edit("n1", |m| {
+        (m.condition, m.lifecycle) = (Condition::Ready, lifecycle);
+    });
+    back.open.clear();
+    assert_eq!(back.plan().restored(), ["n1"]);
+}
+
+#[test]
 fn none_leaves_as_surplus_in_the_place_of_one_that_is_on_its_way_back() {
     // An earlier plan took it back, and the power went before its node was.
     let pool = Pool::new(3, "1", "1").settled().new_ready(4).nodes();

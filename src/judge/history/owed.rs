@@ -60,9 +60,10 @@ fn can_act(scene: &Scene) -> bool {
 }
 
 fn owed(truth: &Truth, scene: &Scene) -> Vec<Key> {
+    // Who is off the list may be gone.
     let out = |machine: &Machine| {
         use Lifecycle::{Drained, Draining, Updating};
-        matches!(machine.lifecycle, Draining | Drained | Updating)
+        matches!(machine.lifecycle, Draining | Drained | Updating) && machine.missed == 0
     };
     let idle = |look: &Look| {
         let there = matches!(look.standing, Standing::Leaving | Standing::Updating);
