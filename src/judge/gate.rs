@@ -188,9 +188,11 @@ pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
         let say = format!("raises {current} new ones by {raised} past a checkpoint at {limit}");
         notes.add(11, say, Vec::new());
     }
-    let (mut under_way, mut wished, mut taken) = (0, 0, Vec::new());
+    let (mut under_way, mut wished, mut kept, mut taken) = (0, 0, tally.kept, Vec::new());
     for (machine, look) in scene.pairs() {
         let named = machine.delete_request().is_some();
+        // Held or protected while it was drained: it is given back, and stays as it is.
+        kept += i64::from(look.outdated && look.kept && look.hit == Hit::Restored);
         wished += i64::from(named && look.standing == Standing::Leaving);
         let replaced = matches!(look.hit, Hit::Updated | Hit::Removed(Because::Outdated));
         if !look.outdated || look.kept || named {
@@ -204,7 +206,7 @@ pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
         }
     }
     // Places that are new, or on their way to be: a machine is missed in each until its successor serves.
-    let begun = scene.desired - tally.kept - (tally.out - under_way) - tally.named - wished;
+    let begun = scene.desired - kept - (tally.out - under_way) - tally.named - wished;
     let most = (limit - begun).max(0);
     let count = i64::try_from(taken.len()).unwrap_or(i64::MAX);
     if count > most {

@@ -59,16 +59,10 @@ pub(super) fn most(case: &Case) -> i64 {
     case.journal.iter().filter_map(|entry| raise(entry, case)).map(|raise| raise.left).sum()
 }
 
-/// It is gone, and may be listed still.
-fn haunts(case: &Case, machine: &Machine) -> bool {
-    case.planned.state.tombs.iter().any(|(key, _)| *key == machine.key())
-}
-
-/// One that is gone and is listed once more was born long ago, unless the cloud tells that it was made since: it came, and
-/// went at once.
+/// It was made since then, as the cloud tells: one that was made before is only listed late.
 fn lived(case: &Case, machine: &Machine, since: Time) -> bool {
     let ahead = case.facts.clock_ahead.unwrap_or_default();
-    !haunts(case, machine) || machine.created.told_by(ahead).plus(CLOCKS_DIFFER) >= since
+    machine.created.told_by(ahead).plus(CLOCKS_DIFFER) >= since
 }
 
 /// Births of machines that we deleted and that are gone: they came, or we could not have named them. Those up to `oldest`
