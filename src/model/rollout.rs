@@ -280,19 +280,21 @@ pub struct DeleteEffects {
     pub verdict: DeleteEffect,
     /// Deletes in a row that the capacity still counted long after their answer.
     pub late: Vec<EntryId>,
-    /// A raise beside deletes told the same: reads alone may show an old number to the end of a delete.
+    /// Two raises beside two deletes told the same: reads alone may show an old number to the end of a delete.
     pub proven: bool,
+    /// The delete beside which the first of them did.
+    pub agreed: Option<EntryId>,
     /// The raise that is to tell.
     pub probe: Option<Probe>,
 }
 
 /// A raise from a number that counted deletes, and how many machines come of it where that number was true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     pub at: Time,
     pub births: u32,
-    /// A look begun after it showed a delete that went on: one that had ended by then counts for nothing, and tells nothing.
-    pub went_on: bool,
+    /// A delete that a look begun after it showed going on: one that had ended by then is in no number, and tells nothing.
+    pub beside: Option<EntryId>,
 }
 
 /// A fall of the size that nobody confirmed.

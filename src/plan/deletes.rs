@@ -1,6 +1,7 @@
 //! Learn when the capacity falls for a delete of ours: at its acceptance or at its end. Azure does not document it.
 
 use crate::model::action::Verb;
+use crate::model::ids::EntryId;
 use crate::model::inventory::{Native, Orchestration};
 use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::{Condition, Machine};
@@ -23,12 +24,15 @@ const IN_A_ROW: usize = 2;
 
 /// A raise from a number that counts deletes brings what was asked for, where they are in it until they end. Where the
 /// number only shows them, those deletes are made up for as well: more machines come, or the number lacks some of them.
-fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, going: i64) {
+fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row]) {
     let effects = &mut memory.deletes;
     let Some(probe) = &mut effects.probe else { return };
-    let after = input.set.complete && input.set.read_at >= probe.at.plus(LISTED_GONE);
-    probe.went_on |= going > 0 && after;
-    let probe = *probe;
+    if input.set.complete && input.set.read_at >= probe.at.plus(LISTED_GONE) {
+        // Another than the one that told it before: one alone may be in no number for a reason of its own.
+        let other = goes_on(input, rows).filter(|id| effects.agreed.as_ref() != Some(*id)).min();
+        probe.beside = probe.beside.take().or_else(|| other.cloned());
+    }
+    let probe = probe.clone();
     let refused = |entry: &Entry| {
         let outcome = entry.outcome().map(|(_, outcome)| outcome);
         let not_sent = matches!(outcome, Some(Outcome::Refused(_) | Outcome::Withdrawn));
@@ -51,9 +55,22 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, going: i64) {
         return;
     }
     if input.set.complete && input.set.read_at >= probe.at.plus(NO_OLD_PICTURE) {
+        effects.probe = None;
+        let going = rows.iter().filter(is_going).count() as i64;
         let same = many == asked && counted == going;
-        (effects.proven, effects.probe) = (same && probe.went_on, None);
+        effects.proven = same && probe.beside.is_some() && effects.agreed.is_some();
+        effects.agreed = if same { probe.beside.or(effects.agreed.take()) } else { None };
     }
+}
+
+/// Deletes of ours that the listing shows going on.
+fn goes_on<'a>(input: &'a Input, rows: &[Row]) -> impl Iterator<Item = &'a EntryId> {
+    let goes = |entry: &&Entry| rows.iter().filter(is_going).any(|row| names(entry, input, row));
+    input.open.iter().filter(|entry| is_taken(entry)).filter(goes).map(|entry| &entry.id)
+}
+
+fn is_going(row: &&Row) -> bool {
+    row.shown_deleting && !row.unlisted
 }
 
 pub(super) fn learn(
@@ -63,9 +80,8 @@ pub(super) fn learn(
     count: &Count,
     rows: &[Row],
 ) {
-    let going = |row: &&Row| row.shown_deleting && !row.unlisted;
     let counted = i64::from(input.set.capacity) - count.staying();
-    hear_probe(input, memory, counted, rows.iter().filter(going).count() as i64);
+    hear_probe(input, memory, counted, rows);
     let plain = input.set.orchestration == Orchestration::Uniform
         && !input.set.natives.contains(&Native::Overprovision);
     // What a raise asked for and did not bring looks like a delete that is counted still.
@@ -78,25 +94,26 @@ pub(super) fn learn(
     deletes.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
     let named = |row: &Row| deletes.iter().any(|entry| names(entry, input, row));
     // What others delete, and what just went, may be counted or not: then no read tells anything.
-    let ours = rows.iter().filter(going).filter(|row| named(row)).count() as i64;
-    let others = rows.iter().filter(going).any(|row| !named(row));
+    let ours = rows.iter().filter(is_going).filter(|row| named(row)).count() as i64;
+    let others = rows.iter().filter(is_going).any(|row| !named(row));
     let ghosts = rows.iter().any(|row| row.group == Group::Ghost);
     if ours == 0 || others || ghosts {
         return;
     }
     let effects = &mut memory.deletes;
-    let shown_late = effects.proven && effects.verdict == DeleteEffect::AtAccept;
-    if shown_late {
+    // Raises have proven it. Reads prove nothing against it: a list shows for a while who is in no number any more.
+    if effects.proven {
         return;
     }
     if counted == 0 {
         (effects.verdict, effects.proven) = (DeleteEffect::AtAccept, false);
+        effects.agreed = None;
         effects.late.clear();
     } else if counted == ours {
         for entry in deletes {
             let asked = entry.accepted().unwrap_or(entry.written);
             let late = input.set.read_at >= asked.plus(NO_OLD_PICTURE);
-            let goes = rows.iter().filter(going).any(|row| names(entry, input, row));
+            let goes = rows.iter().filter(is_going).any(|row| names(entry, input, row));
             if late && goes && !effects.late.contains(&entry.id) && effects.late.len() < IN_A_ROW {
                 effects.late.push(entry.id.clone());
             }

@@ -128,13 +128,27 @@ fn explains(entry: &Entry) -> Option<(i32, i32)> {
     })
 }
 
+/// A raise was written while this delete went on.
+fn is_written_over(input: &Input, delete: &Entry) -> bool {
+    let Some((ended, _)) = delete.outcome().filter(|_| delete.verb() == Verb::Delete) else {
+        return false;
+    };
+    let over = |raise: &&Entry| {
+        raise.verb() == Verb::Raise && raise.written > delete.written && raise.written < ended
+    };
+    input.open.iter().any(|entry| over(&entry))
+}
+
 fn take_ledger(input: &Input, memory: &mut PoolState) {
+    let at_end = memory.deletes.verdict == DeleteEffect::AtEnd;
     let desired = &mut memory.desired;
     let mut open: Vec<&Entry> = input.open.iter().collect();
     open.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
     for entry in open {
         let Some((least, most)) = explains(entry) else { continue };
         let ended = entry.outcome().map(|(at, _)| at);
+        // Such a write puts back what fell between its read and itself.
+        let most = if at_end && is_written_over(input, entry) { 0 } else { most };
         match desired.ledger.iter_mut().find(|line| line.entry == entry.id) {
             Some(line) if line.folded => {}
             Some(line) => {

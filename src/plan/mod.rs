@@ -354,7 +354,7 @@ impl Desk<'_, '_> {
         let action = raise::raise(context, wish, settle, &mut self.holds)?;
         if probes {
             let births = action.births();
-            self.memory.deletes.probe = Some(Probe { at: input.now, births, went_on: false });
+            self.memory.deletes.probe = Some(Probe { at: input.now, births, beside: None });
         }
         Some(action)
     }

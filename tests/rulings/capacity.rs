@@ -1,5 +1,6 @@
 //! The number that is written: when a raise may be sent, from what, how high, and what is spared while none may be.
 
+use poolkeeper::model::ids::EntryId;
 use poolkeeper::model::ids::Zone;
 use poolkeeper::model::inventory::{Native, Orchestration};
 use poolkeeper::model::journal::{Outcome, Refusal, Refused};
@@ -413,13 +414,14 @@ fn when_a_delete_lowers_the_number_is_learnt_from_reads() {
     // The same delete seen again is no second one.
     assert_eq!(learnt(&late.clone().state(|s| s.deletes = once.clone())), once);
     let mut second = late.state(|s| s.deletes = once);
-    second.open[0].id = poolkeeper::model::ids::EntryId::new("another");
+    second.open[0].id = EntryId::new("another");
     assert_eq!(learnt(&second).verdict, DeleteEffect::AtEnd);
 }
 
 #[test]
 fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
-    let heard_of = |born: usize, ago: Span, went_on: bool| {
+    let (first, second) = (Some(EntryId::new("1")), Some(EntryId::new("2")));
+    let heard_of = |born: usize, ago: Span, beside: &Option<EntryId>| {
         let at = NOW.minus(ago);
         let pool = Pool::new(4, "3", "0").settled().new_ready(4).new_young(born);
         let pool = pool.each(|m| {
@@ -429,11 +431,12 @@ fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
         });
         let pool = pool.state(|s| {
             s.deletes.verdict = DeleteEffect::AtEnd;
-            s.deletes.probe = Some(Probe { at, births: 1, went_on });
+            s.deletes.agreed.clone_from(&first);
+            s.deletes.probe = Some(Probe { at, births: 1, beside: beside.clone() });
         });
         pool.plan().planned.state.deletes
     };
-    let heard = |born: usize, ago: Span| heard_of(born, ago, true);
+    let heard = |born: usize, ago: Span| heard_of(born, ago, &second);
     let early = heard(1, Span::seconds(30));
     assert!(early.probe.is_some() && !early.proven);
     let told = heard(1, Span::seconds(70));
@@ -442,27 +445,56 @@ fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
     assert_eq!((more.verdict, more.proven, more.probe), (DeleteEffect::AtAccept, true, None));
     let none = heard(0, Span::seconds(70));
     assert_eq!((none.proven, none.probe), (false, None));
-    let ended = heard_of(1, Span::seconds(70), false);
+    let ended = heard_of(1, Span::seconds(70), &None);
     assert_eq!((ended.proven, ended.probe), (false, None), "a delete that had ended tells nothing");
+    assert_eq!((ended.agreed, none.agreed), (first.clone(), None));
 }
 
 #[test]
 fn a_delete_goes_on_beside_a_raise_where_a_later_look_shows_it() {
-    let went_on = |ago: Span, going: bool| {
+    let beside = |ago: Span, going: bool, agreed: bool| {
         let at = NOW.minus(ago);
         let mut pool = Pool::new(4, "3", "0").settled().new_ready(5);
         if going {
             pool = pool.gone_for("n1", Condition::Deleting, ago).delete_open(&["n1"], ago);
         }
+        let known = pool.open.first().map(|entry| entry.id.clone());
         let pool = pool.state(|s| {
             s.deletes.verdict = DeleteEffect::AtEnd;
-            s.deletes.probe = Some(Probe { at, births: 1, went_on: false });
+            s.deletes.agreed = known.filter(|_| agreed);
+            s.deletes.probe = Some(Probe { at, births: 1, beside: None });
         });
-        pool.plan().planned.state.deletes.probe.unwrap().went_on
+        pool.plan().planned.state.deletes.probe.unwrap().beside.is_some()
     };
-    assert!(went_on(Span::seconds(30), true));
-    assert!(!went_on(Span::seconds(30), false));
-    assert!(!went_on(Span::seconds(5), true), "a list shows it for some seconds more");
+    assert!(beside(Span::seconds(30), true, false));
+    assert!(!beside(Span::seconds(30), false, false));
+    assert!(!beside(Span::seconds(5), true, false), "a list shows it for some seconds more");
+    assert!(!beside(Span::seconds(30), true, true), "the same delete tells nothing new");
+}
+
+#[test]
+fn what_fell_between_a_read_and_its_raise_is_no_other_writer() {
+    // The set tells no version of a capacity that falls at the end of a delete: the raise from 4 to 5 was written over 3.
+    let read = |verdict: DeleteEffect| {
+        let ended = Span::seconds(100);
+        let pool = Pool::new(3, "3", "0").settled().new_ready(5).gone_for(
+            "n5",
+            Condition::Deleting,
+            ended,
+        );
+        let pool = pool.delete_ended(&["n5"], ended, Outcome::Done);
+        let pool = pool.raise_ended(4, 5, Span::seconds(80), Outcome::Done).capacity(5);
+        let pool = pool.edit("n5", |m| m.missed = 1);
+        pool.state(|s| {
+            (s.desired.explained, s.desired.shown, s.deletes.verdict) = (4, 5, verdict);
+            s.desired.shown_since = Some(NOW.minus(Span::minutes(3)));
+        })
+    };
+    let told = |pool: &Pool| pool.plan().planned.state.desired;
+    let known = told(&read(DeleteEffect::AtEnd));
+    assert_eq!((known.explained, known.others.len()), (5, 0));
+    let exact = told(&read(DeleteEffect::AtAccept));
+    assert_eq!(exact.others.len() + usize::from(exact.above.is_some()), 1);
 }
 
 #[test]
@@ -476,8 +508,9 @@ fn a_raise_that_came_in_part_proves_nothing() {
     });
     let probed = pool.state(|s| {
         s.deletes.verdict = DeleteEffect::AtEnd;
-        s.deletes.probe = Some(Probe { at, births: 1, went_on: true });
+        s.deletes.probe = Some(Probe { at, births: 1, beside: Some(EntryId::new("2")) });
     });
+    let probed = probed.state(|s| s.deletes.agreed = Some(EntryId::new("1")));
     let told = |capacity| probed.clone().capacity(capacity).plan().planned.state.deletes;
     assert!(told(5).proven);
     // One lacks: the raise may have been for two, the deleted one among them.

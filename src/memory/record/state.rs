@@ -89,6 +89,7 @@ keys! {
             verdict: DeleteEffect,
             late: Vec<EntryId>,
             proven: bool,
+            agreed: Option<EntryId>,
             probe: Option<Probe>,
         }
     }
@@ -98,7 +99,7 @@ keys! {
             births: u32,
         }
         may {
-            went_on: bool,
+            beside: Option<EntryId>,
         }
     }
     Desired as DesiredKeys; {
