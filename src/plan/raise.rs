@@ -211,7 +211,9 @@ fn unseen_room(context: RaiseContext) -> i64 {
     // It counts those whom others delete no less.
     let going = |row: &&Row| {
         let leaves = matches!(row.group, Group::Leaving | Group::Ghost);
-        leaves && row.shown_deleting && !row.unlisted && !row.written_off
+        // An old picture may show it as it was.
+        let goes = row.shown_deleting || row.doing == Doing::Deleting;
+        leaves && goes && !row.unlisted && !row.written_off
     };
     let going = rows.iter().filter(going).count() as i64;
     let stays = count.exist + count.failed + count.gray;

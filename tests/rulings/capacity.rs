@@ -4,7 +4,7 @@ use poolkeeper::model::ids::EntryId;
 use poolkeeper::model::ids::Zone;
 use poolkeeper::model::inventory::{Native, Orchestration};
 use poolkeeper::model::journal::{Outcome, Refusal, Refused};
-use poolkeeper::model::machine::Condition;
+use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{Quota, WaitKind};
 use poolkeeper::model::policy::Natives;
 use poolkeeper::model::quantity::Quantity;
@@ -352,6 +352,15 @@ fn what_stays_listed_after_its_delete_may_be_made_up_for_too() {
     assert_eq!(turn.raise(), None);
     turn.says("capacityLags");
     assert_eq!(ghost("4").plan().raise(), Some((5, 6)));
+    // Its delete goes on, and an old picture shows it as it was.
+    let pool = Pool::new(3, "2", "0").old_ready(3).new_ready(1).capacity(4);
+    let pool = pool.delete_open(&["n1"], Span::minutes(5));
+    let pool = pool.lifecycle("n1", Lifecycle::Deleting, Span::minutes(5));
+    let pool = pool.set(|set| set.orchestration = Orchestration::Flexible).state(|s| {
+        (s.desired.explained, s.desired.shown) = (4, 4);
+        s.desired.shown_since = Some(NOW.minus(Span::minutes(15)));
+    });
+    assert_eq!(pool.plan().raise(), None);
 }
 
 #[test]
