@@ -10,6 +10,7 @@
 mod capacity;
 mod carrying_on;
 mod clock;
+mod counted;
 mod courses;
 mod drains;
 mod health;

@@ -1,0 +1,223 @@
+//! Whether the number counts machines that are being deleted: how it is learnt, and what is raised meanwhile.
+
+use poolkeeper::model::ids::EntryId;
+use poolkeeper::model::inventory::Orchestration;
+use poolkeeper::model::journal::Outcome;
+use poolkeeper::model::machine::{Condition, Lifecycle};
+use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::rollout::{DeleteEffect, Probe};
+use poolkeeper::model::time::Span;
+
+use super::kit::{NOW, Pool};
+
+#[test]
+fn what_stays_listed_after_its_delete_may_be_made_up_for_too() {
+    // The number may show the one that is going, and no longer count it: a raise brings one more then.
+    let ghost = |surge: &str| {
+        let pool = Pool::new(3, surge, "0").old_ready(3).new_ready(2).capacity(5);
+        let pool = pool.gone_for("n2", Condition::Deleting, Span::minutes(15));
+        let key = pool.machine("n2").key();
+        let pool = pool.set(|set| set.orchestration = Orchestration::Flexible);
+        pool.state(|s| {
+            s.tombs.push((key, NOW.minus(Span::minutes(15))));
+            (s.desired.explained, s.desired.shown) = (5, 5);
+            s.desired.shown_since = Some(NOW.minus(Span::minutes(15)));
+        })
+    };
+    let turn = ghost("3").plan();
+    assert_eq!(turn.raise(), None);
+    turn.says("capacityLags");
+    assert_eq!(ghost("4").plan().raise(), Some((5, 6)));
+    // Its delete goes on, and an old picture shows it as it was.
+    let pool = Pool::new(3, "2", "0").old_ready(3).new_ready(1).capacity(4);
+    let pool = pool.delete_open(&["n1"], Span::minutes(5));
+    let pool = pool.lifecycle("n1", Lifecycle::Deleting, Span::minutes(5));
+    let pool = pool.set(|set| set.orchestration = Orchestration::Flexible).state(|s| {
+        (s.desired.explained, s.desired.shown) = (4, 4);
+        s.desired.shown_since = Some(NOW.minus(Span::minutes(15)));
+    });
+    assert_eq!(pool.plan().raise(), None);
+}
+
+#[test]
+fn a_number_that_counts_deletes_is_waited_for_no_longer_than_two_minutes() {
+    let deleting = |ago: Span| {
+        let pool = Pool::new(3, "2", "0").old_ready(3).new_ready(1).capacity(4);
+        let pool = pool.gone_for("o1", Condition::Deleting, ago);
+        pool.delete_open(&["o1"], ago).state(|s| {
+            s.desired.explained = 4;
+            (s.desired.shown, s.desired.shown_since) = (4, Some(NOW.minus(Span::minutes(5))));
+        })
+    };
+    deleting(Span::seconds(100)).plan().does(None, &[]).says("capacityLags");
+    // Then a machine that it counts lacks: the same number brings that one, at most.
+    assert_eq!(deleting(Span::seconds(130)).plan().raise().map(|(from, _)| from), Some(4));
+    // Without a version that moves it may be another writer's for as long as it lasts.
+    let bare = deleting(Span::seconds(130)).set(|set| set.etag = None);
+    bare.plan().does(None, &[]).says("capacityLags");
+}
+
+#[test]
+fn where_the_number_falls_at_the_end_of_a_delete_none_is_waited_for() {
+    let deleting = |verdict| {
+        let pool = Pool::new(3, "2", "0").old_ready(3).new_ready(1).capacity(4);
+        let pool = pool.gone_for("o1", Condition::Deleting, Span::seconds(20));
+        let pool = pool.delete_open(&["o1"], Span::seconds(20));
+        pool.state(|s| {
+            (s.desired.explained, s.deletes.verdict) = (4, verdict);
+            (s.desired.shown, s.desired.shown_since) = (4, Some(NOW.minus(Span::minutes(5))));
+        })
+    };
+    let proven = |pool: Pool| pool.state(|s| s.deletes.proven = true);
+    proven(deleting(DeleteEffect::AtEnd)).plan().does(Some(5), &[]);
+    // Reads alone say so: there must be room for those that go, should they be made up for.
+    deleting(DeleteEffect::AtEnd).plan().does(None, &[]).says("capacityLags");
+    let roomy = deleting(DeleteEffect::AtEnd).policy(|d| d.rollout.max_surge = Quantity::of(3));
+    let turn = roomy.plan();
+    turn.does(Some(5), &[]);
+    assert_eq!(turn.planned.state.deletes.probe.map(|probe| probe.births), Some(1));
+    deleting(DeleteEffect::AtAccept).plan().does(None, &[]).says("capacityLags");
+    deleting(DeleteEffect::Unknown).plan().does(None, &[]).says("capacityLags");
+    // Who is gone from the list is no longer known to be counted.
+    let gone = proven(deleting(DeleteEffect::AtEnd)).edit("o1", |m| m.missed = 1);
+    assert_eq!(gone.plan().raise(), None);
+}
+
+#[test]
+fn when_a_delete_lowers_the_number_is_learnt_from_reads() {
+    let pool = |ago: i64, capacity: u32| {
+        let ago = Span::seconds(ago);
+        let pool = Pool::new(4, "1", "1").old_ready(4).capacity(capacity);
+        pool.gone_for("o1", Condition::Deleting, ago).delete_open(&["o1"], ago)
+    };
+    let learnt = |pool: &Pool| pool.plan().planned.state.deletes.clone();
+    assert_eq!(learnt(&pool(10, 3)).verdict, DeleteEffect::AtAccept);
+    assert_eq!(learnt(&pool(30, 4)).late.len(), 0);
+    let late = pool(70, 4);
+    let once = learnt(&late);
+    assert_eq!((once.verdict, once.late.len()), (DeleteEffect::Unknown, 1));
+    // The same delete seen again is no second one.
+    assert_eq!(learnt(&late.clone().state(|s| s.deletes = once.clone())), once);
+    let mut second = late.state(|s| s.deletes = once);
+    second.open[0].id = EntryId::new("another");
+    assert_eq!(learnt(&second).verdict, DeleteEffect::AtEnd);
+}
+
+#[test]
+fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
+    let (first, second) = (Some(EntryId::new("1")), Some(EntryId::new("2")));
+    let heard_of = |born: usize, ago: Span, beside: &Option<EntryId>| {
+        let at = NOW.minus(ago);
+        let pool = Pool::new(4, "3", "0").settled().new_ready(4).new_young(born);
+        let pool = pool.each(|m| {
+            if !m.ever_available {
+                (m.created, m.first_seen) = (at.plus(Span::seconds(2)), at.plus(Span::seconds(9)));
+            }
+        });
+        let pool = pool.state(|s| {
+            s.deletes.verdict = DeleteEffect::AtEnd;
+            s.deletes.agreed.clone_from(&first);
+            s.deletes.probe = Some(Probe { at, births: 1, beside: beside.clone() });
+        });
+        pool.plan().planned.state.deletes
+    };
+    let heard = |born: usize, ago: Span| heard_of(born, ago, &second);
+    let early = heard(1, Span::seconds(30));
+    assert!(early.probe.is_some() && !early.proven);
+    let told = heard(1, Span::seconds(70));
+    assert_eq!((told.verdict, told.proven, told.probe), (DeleteEffect::AtEnd, true, None));
+    let more = heard(2, Span::seconds(30));
+    assert_eq!((more.verdict, more.proven, more.probe), (DeleteEffect::AtAccept, true, None));
+    let none = heard(0, Span::seconds(70));
+    assert_eq!((none.proven, none.probe), (false, None));
+    let ended = heard_of(1, Span::seconds(70), &None);
+    assert_eq!((ended.proven, ended.probe), (false, None), "a delete that had ended tells nothing");
+    assert_eq!((ended.agreed, none.agreed), (first.clone(), None));
+}
+
+#[test]
+fn a_delete_goes_on_beside_a_raise_where_a_later_look_shows_it() {
+    let beside = |ago: Span, going: bool, agreed: bool| {
+        let at = NOW.minus(ago);
+        let mut pool = Pool::new(4, "3", "0").settled().new_ready(5);
+        if going {
+            pool = pool.gone_for("n1", Condition::Deleting, ago).delete_open(&["n1"], ago);
+        }
+        let known = pool.open.first().map(|entry| entry.id.clone());
+        let pool = pool.state(|s| {
+            s.deletes.verdict = DeleteEffect::AtEnd;
+            s.deletes.agreed = known.filter(|_| agreed);
+            s.deletes.probe = Some(Probe { at, births: 1, beside: None });
+        });
+        pool.plan().planned.state.deletes.probe.unwrap().beside.is_some()
+    };
+    assert!(beside(Span::seconds(30), true, false));
+    assert!(!beside(Span::seconds(30), false, false));
+    assert!(!beside(Span::seconds(5), true, false), "a list shows it for some seconds more");
+    assert!(!beside(Span::seconds(30), true, true), "the same delete tells nothing new");
+}
+
+#[test]
+fn what_fell_between_a_read_and_its_raise_is_no_other_writer() {
+    // The set tells no version of a capacity that falls at the end of a delete: the raise from 4 to 5 was written over 3.
+    let read = |verdict: DeleteEffect| {
+        let ended = Span::seconds(100);
+        let pool = Pool::new(3, "3", "0").settled().new_ready(5).gone_for(
+            "n5",
+            Condition::Deleting,
+            ended,
+        );
+        let pool = pool.delete_ended(&["n5"], ended, Outcome::Done);
+        let pool = pool.raise_ended(4, 5, Span::seconds(80), Outcome::Done).capacity(5);
+        let pool = pool.edit("n5", |m| m.missed = 1);
+        pool.state(|s| {
+            (s.desired.explained, s.desired.shown, s.deletes.verdict) = (4, 5, verdict);
+            s.desired.shown_since = Some(NOW.minus(Span::minutes(3)));
+        })
+    };
+    let told = |pool: &Pool| pool.plan().planned.state.desired;
+    let known = told(&read(DeleteEffect::AtEnd));
+    assert_eq!((known.explained, known.others.len()), (5, 0));
+    let exact = told(&read(DeleteEffect::AtAccept));
+    assert_eq!(exact.others.len() + usize::from(exact.above.is_some()), 1);
+}
+
+#[test]
+fn a_raise_that_came_in_part_proves_nothing() {
+    let at = NOW.minus(Span::seconds(70));
+    let pool = Pool::new(4, "3", "0").settled().new_ready(4).new_young(1);
+    let pool = pool.each(|m| {
+        if !m.ever_available {
+            (m.created, m.first_seen) = (at.plus(Span::seconds(2)), at.plus(Span::seconds(9)));
+        }
+    });
+    let probed = pool.state(|s| {
+        s.deletes.verdict = DeleteEffect::AtEnd;
+        s.deletes.probe = Some(Probe { at, births: 1, beside: Some(EntryId::new("2")) });
+    });
+    let probed = probed.state(|s| s.deletes.agreed = Some(EntryId::new("1")));
+    let told = |capacity| probed.clone().capacity(capacity).plan().planned.state.deletes;
+    assert!(told(5).proven);
+    // One lacks: the raise may have been for two, the deleted one among them.
+    assert!(!told(6).proven);
+}
+
+#[test]
+fn a_raise_from_a_number_without_deletes_is_no_probe() {
+    let pool = Pool::new(3, "3", "0").old_ready(3).new_ready(1);
+    let pool = pool.gone_for("o1", Condition::Deleting, Span::seconds(20));
+    let pool = pool.delete_open(&["o1"], Span::seconds(20)).state(|s| {
+        (s.desired.explained, s.deletes.verdict) = (4, DeleteEffect::AtEnd);
+        (s.desired.shown, s.desired.shown_since) = (4, Some(NOW.minus(Span::minutes(5))));
+    });
+    let probe = |capacity| {
+        let pool = pool.clone().state(|s| {
+            (s.desired.explained, s.desired.shown) = (capacity, capacity);
+        });
+        let turn = pool.capacity(capacity).plan();
+        assert!(turn.raise().is_some());
+        turn.planned.state.deletes.probe
+    };
+    assert!(probe(4).is_some());
+    assert_eq!(probe(3), None);
+}
