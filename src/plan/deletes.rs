@@ -56,7 +56,7 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
     }
     if input.set.complete && input.set.read_at >= probe.at.plus(NO_OLD_PICTURE) {
         effects.probe = None;
-        let going = rows.iter().filter(is_going).count() as i64;
+        let going = rows.iter().filter(|row| is_going(row)).count() as i64;
         let same = many == asked && counted == going;
         effects.proven = same && probe.beside.is_some() && effects.agreed.is_some();
         effects.agreed = if same { probe.beside.or(effects.agreed.take()) } else { None };
@@ -65,11 +65,13 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
 
 /// Deletes of ours that the listing shows going on.
 fn goes_on<'a>(input: &'a Input, rows: &[Row]) -> impl Iterator<Item = &'a EntryId> {
-    let goes = |entry: &&Entry| rows.iter().filter(is_going).any(|row| names(entry, input, row));
+    let goes = |entry: &&Entry| {
+        rows.iter().filter(|row| is_going(row)).any(|row| names(entry, input, row))
+    };
     input.open.iter().filter(|entry| is_taken(entry)).filter(goes).map(|entry| &entry.id)
 }
 
-fn is_going(row: &&Row) -> bool {
+const fn is_going(row: &Row) -> bool {
     row.shown_deleting && !row.unlisted
 }
 
@@ -94,8 +96,8 @@ pub(super) fn learn(
     deletes.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
     let named = |row: &Row| deletes.iter().any(|entry| names(entry, input, row));
     // What others delete, and what just went, may be counted or not: then no read tells anything.
-    let ours = rows.iter().filter(is_going).filter(|row| named(row)).count() as i64;
-    let others = rows.iter().filter(is_going).any(|row| !named(row));
+    let ours = rows.iter().filter(|row| is_going(row)).filter(|row| named(row)).count() as i64;
+    let others = rows.iter().filter(|row| is_going(row)).any(|row| !named(row));
     let ghosts = rows.iter().any(|row| row.group == Group::Ghost);
     if ours == 0 || others || ghosts {
         return;
@@ -113,7 +115,7 @@ pub(super) fn learn(
         for entry in deletes {
             let asked = entry.accepted().unwrap_or(entry.written);
             let late = input.set.read_at >= asked.plus(NO_OLD_PICTURE);
-            let goes = rows.iter().filter(is_going).any(|row| names(entry, input, row));
+            let goes = rows.iter().filter(|row| is_going(row)).any(|row| names(entry, input, row));
             if late && goes && !effects.late.contains(&entry.id) && effects.late.len() < IN_A_ROW {
                 effects.late.push(entry.id.clone());
             }

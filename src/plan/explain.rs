@@ -45,9 +45,11 @@ pub(super) fn foreign_settles(input: &Input, memory: &PoolState) -> Option<Time>
     settled.max().filter(|at| *at > input.now)
 }
 
-/// A cloud that makes more than it was asked for takes the rest away itself, once enough came up.
-pub(super) fn trims_itself(input: &Input, journal: &Journal) -> bool {
-    journal.making && input.set.natives.contains(&Native::Overprovision)
+/// A cloud that makes more than it was asked for takes the rest away itself, once enough came up; were one of them deleted
+/// before, it would take away the other.
+pub(super) fn trims_itself(input: &Input, journal: &Journal, count: &Count) -> bool {
+    let comes_up = journal.making || count.young > 0;
+    comes_up && input.set.natives.contains(&Native::Overprovision)
 }
 
 /// How many may leave for being too many.
@@ -64,7 +66,7 @@ pub(super) fn surplus_limit(
     let closed = journal.raise_not_landed
         || count.pending > 0
         || foreign
-        || trims_itself(input, journal)
+        || trims_itself(input, journal, count)
         || !desired::is_trusted(input, memory, journal.pending)
         || (first_sight && !allowed)
         || (!memory.surplus_confirmed && !allowed)

@@ -336,7 +336,7 @@ fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
 
 /// The planner knows the number it would raise, and knows of every leaving machine whether that number counts it.
 fn starts_from_truth(context: RaiseContext, holds: &mut Holds) -> bool {
-    let RaiseContext { input, memory, journal, count, .. } = context;
+    let RaiseContext { input, memory, journal, .. } = context;
     if lags(context) > 0 {
         hold_lag(context, holds);
         return false;

@@ -65,7 +65,7 @@ pub(super) fn about_waiting(desk: &mut Desk, removals: &Removals, journal: &Jour
     if journal.raise_not_landed {
         hold(HoldReason::RaiseNotLanded, "none leaves before the last raise is read back", soon);
     }
-    if explain::trims_itself(desk.input, journal) {
+    if explain::trims_itself(desk.input, journal, &desk.count) {
         let say = "the cloud makes more than it was asked for, and takes the rest away itself";
         hold(HoldReason::RaiseNotLanded, say, soon);
     }

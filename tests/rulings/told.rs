@@ -70,6 +70,14 @@ fn what_the_cloud_made_too_many_of_it_takes_away_itself() {
     };
     assert_eq!(pool(&[]).plan().deleted().len(), 1);
     pool(&[Native::Overprovision]).plan().does(None, &[]).says("raiseNotLanded");
+    // Its answer came early: the cloud is at it until enough came up.
+    let mut early = pool(&[Native::Overprovision]);
+    early.open.clear();
+    early.plan().does(None, &[]).says("raiseNotLanded");
+    let up = Pool::new(4, "1", "0").settled().new_ready(5).capacity(5);
+    let up = up.policy(|draft| draft.natives = Natives::Warn);
+    let up = up.set(|set| set.natives = vec![Native::Overprovision]);
+    assert_eq!(up.plan().deleted().len(), 1, "all came up");
 }
 
 #[test]

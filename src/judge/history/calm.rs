@@ -31,6 +31,10 @@ const TRIED_AGAIN: Span = Span::hours(1);
 /// The longest a blocked drain waits before its next try: longer than all other waits that end by themselves.
 const LONGEST_BACK_OFF: Span = Span::hours(6);
 
+/// A pool that comes back so often to where it was, over writes of its own, goes in a circle.
+// Once proves nothing: what failed is tried again, and its wait has grown.
+const COMES_BACK: u32 = 2;
+
 /// The pool as counts, and what is born in it: two turns that look like this are the same place.
 type Place = (Tally, [i64; 12], Option<Time>, Option<Time>, Revision);
 
@@ -44,8 +48,8 @@ pub struct Progress {
     ailing: Option<Time>,
     /// The last turn.
     at: Option<Time>,
-    /// Writes to the cloud up to each place that was seen.
-    seen: BTreeMap<Place, u64>,
+    /// Writes to the cloud up to each place that was seen, and how often the pool came back to it over others.
+    seen: BTreeMap<Place, (u64, u32)>,
     last: Option<Place>,
     writes: u64,
     /// How often each machine was asked to go.
@@ -73,8 +77,10 @@ impl Progress {
         }
         let here = place(scene, &self.deletes);
         if self.last.as_ref() != Some(&here) {
-            let writes = self.writes;
-            if self.seen.insert(here.clone(), writes).is_some_and(|then| then < writes) {
+            let (then, times) = self.seen.get(&here).copied().unwrap_or((self.writes, 0));
+            let times = times + u32::from(then < self.writes);
+            self.seen.insert(here.clone(), (self.writes, times % COMES_BACK));
+            if times == COMES_BACK {
                 notes.add(7, "the pool came back to where it was, with writes between", Vec::new());
             }
         }

@@ -67,7 +67,7 @@ fn law_7_the_end_of_a_wait_is_a_moment_only_where_something_is_tried_again() {
             let now = NOW.plus(Span::seconds(15).times(n));
             let again = now.plus(Span::seconds(15));
             let set = SetSeen { read_at: now.minus(Span::seconds(1)), ..pool.set.clone() };
-            let mut look = Pool { now, again, set, ..pool.clone() };
+            let mut look = Pool { set, now, again, ..pool.clone() };
             let (key, at) = (key.clone(), now.minus(Span::minutes(1)));
             let wait = KeyBackOff {
                 key,
