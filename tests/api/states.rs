@@ -261,6 +261,11 @@ fn exception(like: &KeyBackOff) -> Exception {
     Exception { key, to: Revision::new("r2"), at, cleared: now }
 }
 
+fn probe(at: Time) -> Probe {
+    let beside = (at.millis() % 2 == 0).then(|| EntryId::new("g"));
+    Probe { at, births: 3, beside }
+}
+
 /// Every field of a state, any value in it.
 pub fn state() -> impl Strategy<Value = PoolState> {
     let flags = any::<[bool; 3]>();
@@ -311,7 +316,8 @@ pub fn state() -> impl Strategy<Value = PoolState> {
                 verdict: if flags[2] { DeleteEffect::AtEnd } else { DeleteEffect::Unknown },
                 late: flags[1].then(|| EntryId::new("e")).into_iter().collect(),
                 proven: flags[0],
-                probe: times[4].map(|at| Probe { at, births: 3 }),
+                agreed: flags[2].then(|| EntryId::new("f")),
+                probe: times[4].map(probe),
             },
             tombs: lists.2,
             delete_takes: times[6].map(|at| at.since(Time::from_millis(0))),
