@@ -11,7 +11,7 @@ use crate::model::inventory::ModelFields;
 use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
 use crate::model::time::{Span, Time};
 use crate::world::{
-    Accepted, Answer as Said, Guid, InstanceId, ModelPatch, OpStatus, Provisioning,
+    Accepted, Answer as Said, Guid, InstanceId, ModelPatch, OpStatus, Provisioning, Sizes,
 };
 
 impl ChangeCloud for Shared {
@@ -76,12 +76,14 @@ impl Stage {
         let lacking = read.map_or(0, |((from, _), sizes)| {
             let number = sizes.shown_capacity.max(sizes.capacity).max(from);
             // From a number that still counts what is being deleted, as many more are asked for.
-            number.saturating_sub(sizes.active).max(from.saturating_sub(sizes.capacity))
+            // What the cloud made too many of is in no number.
+            let counted = sizes.active.saturating_sub(sizes.extras);
+            number.saturating_sub(counted).max(from.saturating_sub(sizes.capacity))
         });
         let (hit, to) = (Vec::new(), raise.map(|(_, to)| to));
         let (at, entry) = (self.now(), entry.clone());
-        let (took, born) = (false, Vec::new());
-        self.calls.push(Call { at, entry, verb, hit, to, lacking, fell, took, born });
+        let (took, born, spare) = (false, Vec::new(), false);
+        self.calls.push(Call { at, entry, verb, hit, to, lacking, fell, took, born, spare });
     }
 
     /// The answer, after the time it took; what it hit is known the moment it had its effect.
@@ -105,14 +107,20 @@ impl Stage {
             Err(stop) => return stop,
         };
         self.note(order, Verb::Raise, Some((from, to)));
-        let before = self.world.true_sizes(self.set).map(|sizes| sizes.capacity);
+        let before = self.world.true_sizes(self.set);
         let etag = etag.as_ref().map(Etag::as_str);
         let asked = to + u32::from(self.slip == Slip::AsksForMore);
         let said = self.world.patch_capacity(self.set, asked, etag);
-        let after = self.world.true_sizes(self.set).map(|sizes| sizes.capacity);
+        let after = self.world.true_sizes(self.set);
         let answer = self.answered(said);
         if let Some(call) = self.calls.last_mut() {
-            call.took = before != after || !call.born.is_empty();
+            let capacity = |sizes: Option<Sizes>| sizes.map(|sizes| sizes.capacity);
+            call.took = capacity(before) != capacity(after) || !call.born.is_empty();
+            call.spare = after.is_some_and(|sizes| sizes.extras > 0);
+            // Who is lost in the moment of the call is made up for by it.
+            let came = u32::try_from(call.born.len()).unwrap_or(u32::MAX);
+            let active = |sizes: Option<Sizes>| sizes.map_or(0, |sizes| sizes.active);
+            call.lacking += (active(before) + came).saturating_sub(active(after));
         }
         answer
     }

@@ -57,8 +57,9 @@ impl Stage {
         if took {
             self.touched.entry(vm).or_insert(at);
         }
-        let (entry, verb, born) = (order.entry.clone(), Verb::Drain, Vec::new());
-        self.calls.push(Call { at, entry, verb, hit, to: None, lacking: 0, fell: 0, took, born });
+        let (entry, verb, born, spare) = (order.entry.clone(), Verb::Drain, Vec::new(), false);
+        let (to, lacking, fell) = (None, 0, 0);
+        self.calls.push(Call { at, entry, verb, hit, to, lacking, fell, took, born, spare });
         match began {
             Some(true) => Answer::Accepted(None),
             Some(false) => Answer::Done,

@@ -29,6 +29,8 @@ pub(super) struct Call {
     pub took: bool,
     /// Machines it brought into being.
     pub born: Vec<Key>,
+    /// The cloud made more of them than it was asked for.
+    pub spare: bool,
 }
 
 /// What the last listing showed of one machine, before anything of ours made a record of it.

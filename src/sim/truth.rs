@@ -22,9 +22,8 @@ pub(super) fn judge<S>(
     past: &mut Past,
 ) -> Vec<Note> {
     let calls = std::mem::take(&mut stage.calls);
-    let spare = stage.world.true_sizes(stage.set).is_some_and(|sizes| sizes.extras > 0);
     let sent: Vec<Sent> = calls.iter().map(|call| sent(call, turn.lease)).collect();
-    let births: Vec<Birth> = calls.iter().flat_map(|call| births(call, spare)).collect();
+    let births: Vec<Birth> = calls.iter().flat_map(births).collect();
     let world = with_records(decision);
     let case = decision.case(policy);
     // What the cloud over-provisions is no doing of ours, and neither is what it makes up for that no read had shown.
@@ -102,8 +101,8 @@ fn with_records(decision: &mut Decision) -> Vec<Real> {
 }
 
 /// Machines above what was asked for are the cloud's own doing where it over-provisions.
-fn births(call: &Call, over_provisioned: bool) -> Vec<Birth> {
-    let asked = if over_provisioned {
+fn births(call: &Call) -> Vec<Birth> {
+    let asked = if call.spare {
         // A sixth of what came is extra: the cloud makes a fifth more than asked.
         call.born.len() * 5 / 6
     } else {
