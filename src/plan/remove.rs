@@ -319,7 +319,9 @@ impl Taker<'_, '_> {
         let free = if self.limits.in_place { updatable } else { movable };
         let of =
             |group: Group| move |row: &Row| row.group == group && replaceable(row) && free(row);
-        let young = self.take(i64::MAX, of(Group::Young), rule(false, false));
+        // One that never served is deleted in place as well, so what stops a removal keeps it.
+        let young = |row: &Row| of(Group::Young)(row) && movable(row);
+        let young = self.take(i64::MAX, young, rule(false, false));
         let c = self.count;
         let updating = |row: &&Row| row.group == Group::Updating && replaceable(row);
         let under_way = young + self.rows.iter().filter(updating).count() as i64;

@@ -9,7 +9,7 @@ use poolkeeper::model::policy::{Method, Unconfirmed};
 use poolkeeper::model::rollout::KeyBackOff;
 use poolkeeper::model::time::Span;
 
-use super::kit::{NOW, Pool, Turn, refused};
+use super::kit::{NOW, Pool, Turn, refused, rev};
 
 /// Ten of r2, so many of them failed a while ago.
 fn failing(failed: usize) -> Pool {
@@ -166,6 +166,14 @@ fn protection_from_scale_in_stops_no_update_in_place() {
     for kept in [Protection::All, Protection::Unknown] {
         assert!(pool(kept).plan().of(Verb::Reimage).is_empty(), "{kept:?}");
     }
+    // One that never served would be deleted.
+    let young = |protection| {
+        let pool = Pool::new(2, "1", "1").old_ready(2).new_young(1);
+        let pool = pool.policy(|d| d.rollout.method = Method::Reimage);
+        pool.edit("n1", |m| (m.revision, m.protection) = (Some(rev("r1")), protection))
+    };
+    assert_eq!(young(Protection::None).plan().deleted(), ["n1"]);
+    assert!(young(Protection::ScaleIn).plan().deleted().is_empty());
     // And it stops every removal there as well.
     let many = Pool::new(1, "0", "1").settled().new_ready(3);
     let many = many.policy(|d| {
