@@ -207,7 +207,19 @@ async fn it_is_ready_once_it_leads_and_tells_what_it_waits_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_that_hangs_keeps_nobody_waiting() {
-    let house = House::new("hangs", &[("web", 3)]).await;
+    let looks = |_: &House, d: &Running| d.pool("web").is_some_and(|seen| seen.running);
+    hangs_unnoticed("hangs-looking", "GET", looks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_hangs_after_it_decided_keeps_nobody_waiting() {
+    let raises = |house: &House, _: &Running| house.writes() > 0;
+    hangs_unnoticed("hangs-doing", "PATCH", raises).await;
+}
+
+/// One method is not answered: a turn hangs, and the pool is explained by the last one that ended.
+async fn hangs_unnoticed(folder: &str, method: &str, hangs: fn(&House, &Running) -> bool) {
+    let house = House::new(folder, &[("web", 3)]).await;
     house.write("web.yaml", &pool("web", 3, "1.0.0"));
     let served =
         house.serve("first", &[("azure.timeout", "5m"), ("stop.within", "1s")]).await.unwrap();
@@ -215,10 +227,10 @@ async fn a_turn_that_hangs_keeps_nobody_waiting() {
         d.looked_at("web").is_some() && d.pool("web").is_some_and(|seen| !seen.running)
     };
     served.daemon.until("its first turn came to a plan", planned).await;
-    let rule = serde_json::json!({"method": "GET", "path": "virtualMachineScaleSets/web", "times": 99, "delayMs": 60_000});
+    let rule = serde_json::json!({"method": method, "path": "virtualMachineScaleSets/web", "times": 99, "delayMs": 60_000});
     house.emulator.order(serde_json::from_value(rule).unwrap());
     served.verb("refresh").await;
-    served.daemon.until("a turn hangs", |d| d.pool("web").is_some_and(|seen| seen.running)).await;
+    served.daemon.until("a turn hangs", |d| hangs(&house, d)).await;
     let explained =
         tokio::time::timeout(Duration::from_secs(5), served.get(&["pools", "web", "explain"]));
     assert_eq!(explained.await.unwrap()["kind"], "Explanation");

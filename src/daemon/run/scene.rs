@@ -23,28 +23,45 @@ pub(super) struct Given {
     pub state: Option<PoolState>,
 }
 
+/// Of one pool.
+#[derive(Debug, Default)]
+struct Notes {
+    /// By a turn that may be under way still.
+    latest: Option<Given>,
+    /// By the turn whose report is shown.
+    shown: Option<Given>,
+}
+
 /// Decides as it is told to, and notes what it was given.
 #[derive(Debug)]
 pub struct Noting {
     decide: Decisions,
-    given: Mutex<BTreeMap<PoolName, Given>>,
+    notes: Mutex<BTreeMap<PoolName, Notes>>,
 }
 
 impl Noting {
     pub(super) fn new(decide: Decisions) -> Self {
-        Self { decide, given: Mutex::default() }
+        Self { decide, notes: Mutex::default() }
     }
 
-    fn notes(&self) -> MutexGuard<'_, BTreeMap<PoolName, Given>> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> MutexGuard<'_, BTreeMap<PoolName, Notes>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the report that is shown was decided from.
     pub(super) fn given(&self, pool: &PoolName) -> Option<Given> {
-        self.notes().get(pool).cloned()
+        self.all().get(pool)?.shown.clone()
+    }
+
+    /// A turn of this time ended, and its report is shown from now on.
+    pub(super) fn show(&self, pool: &PoolName, at: Time) {
+        if let Some(notes) = self.all().get_mut(pool) {
+            notes.shown = notes.latest.take().filter(|given| given.at == at);
+        }
     }
 
     pub(super) fn forget(&self, pool: &PoolName) {
-        self.notes().remove(pool);
+        self.all().remove(pool);
     }
 }
 
@@ -58,7 +75,7 @@ impl Decide for Noting {
             facts: input.facts.clone(),
             state: input.state.cloned(),
         };
-        self.notes().insert(input.policy.name.clone(), given);
+        self.all().entry(input.policy.name.clone()).or_default().latest = Some(given);
         self.decide.plan(input)
     }
 

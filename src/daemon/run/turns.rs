@@ -299,6 +299,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                     tracing::info!("can be looked after again");
                 }
                 self.wake.done(name, if released { now } else { report.again });
+                self.live.decide().show(name, report.at);
                 self.board.change_pool(name, |seen| {
                     (seen.report, seen.failing, seen.running) =
                         (Some(Arc::from(report)), None, false);
@@ -395,9 +396,6 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         };
         let report = self.board.pool(pool).and_then(|seen| seen.report.clone());
         let given = self.live.decide().given(pool);
-        // A turn that decided and could not remember it left another report.
-        let given =
-            given.filter(|given| report.as_ref().is_some_and(|report| report.at == given.at));
         if let (Some(report), Some(given), Some(image)) = (report, given, turn.remembered()) {
             let Given { open, asks, facts, state, .. } = given;
             let (policy, machines) = (Arc::clone(&kept.policy), image.machines.clone());
