@@ -6,7 +6,6 @@ use super::Case;
 use crate::model::action::{Action, Target, Verb};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal};
-use crate::model::machine::Machine;
 use crate::model::time::{Span, Time};
 
 /// A complete read begun this long after a raise ended shows all of its machines that will ever come.
@@ -33,7 +32,8 @@ pub(super) fn count(case: &Case) -> i64 {
     raises.sort_by_key(|raise| raise.written);
     let oldest = raises.first().map_or(case.now, |raise| raise.written);
     let born = case.machines.iter();
-    let born = born.filter(|machine| machine.first_seen > oldest && lived(case, machine, oldest));
+    let born = born
+        .filter(|machine| machine.first_seen > oldest && born_by(case, machine.created) >= oldest);
     let born = born.map(|machine| machine.first_seen);
     let again = gone_again(case, oldest).into_iter().filter(|seen| *seen > oldest);
     let mut born: Vec<Time> = born.chain(again).collect();
@@ -59,18 +59,17 @@ pub(super) fn most(case: &Case) -> i64 {
     case.journal.iter().filter_map(|entry| raise(entry, case)).map(|raise| raise.left).sum()
 }
 
-/// It was made since then, as the cloud tells: one that was made before is only listed late.
-fn lived(case: &Case, machine: &Machine, since: Time) -> bool {
-    let ahead = case.facts.clock_ahead.unwrap_or_default();
-    machine.created.told_by(ahead).plus(CLOCKS_DIFFER) >= since
+/// The latest moment, by our clock, at which the cloud may have made a machine. One that it made before a raise and lists
+/// after it is only listed late.
+fn born_by(case: &Case, created: Time) -> Time {
+    created.told_by(case.facts.clock_ahead.unwrap_or_default()).plus(CLOCKS_DIFFER)
 }
 
 /// Births of machines that we deleted and that are gone: they came, or we could not have named them. Those up to `oldest`
 /// may be left out.
 fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
-    // The planner sees a machine later than the moment it was made, and Azure tells that moment by its own clock.
-    let ahead = case.facts.clock_ahead.unwrap_or_default();
-    let seen = |target: &Target| target.created.told_by(ahead).plus(CLOCKS_DIFFER);
+    // The planner sees a machine later than the moment it was made.
+    let seen = |target: &Target| born_by(case, target.created);
     let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
     let targets = deletes.flat_map(|entry| entry.action.targets());
     // Mostly the old ones are deleted: few keys, or none, are looked for among all machines.
@@ -79,7 +78,7 @@ fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
     if young.is_empty() {
         return Vec::new();
     }
-    for machine in case.machines.iter().filter(|machine| lived(case, machine, oldest)) {
+    for machine in case.machines.iter().filter(|machine| born_by(case, machine.created) >= oldest) {
         young.remove(&machine.key());
     }
     let mut gone: BTreeMap<Key, Time> = BTreeMap::new();

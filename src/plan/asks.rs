@@ -163,7 +163,7 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
     let loops = opening::is_hot_loop(input, memory, &wanted)
         && course::count_outdated(input, memory, &wanted) > 0;
-    if loops || opening::aborted_age(memory, &wanted) {
+    if loops || opening::ages_wait(memory, &wanted) {
         memory.hot_loop_released = Some(wanted);
         return Ok(format!("the revision may be rolled out again{told}"));
     }

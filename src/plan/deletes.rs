@@ -1,7 +1,6 @@
 //! Learn when the capacity falls for a delete of ours: at its acceptance or at its end. Azure does not document it.
 
 use crate::model::action::Verb;
-use crate::model::ids::EntryId;
 use crate::model::inventory::{Native, Orchestration};
 use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::{Condition, Machine};
@@ -17,6 +16,7 @@ use super::rows::{Group, Row};
 const NO_OLD_PICTURE: Span = Span::seconds(60);
 
 /// Mostly, a machine that is gone is listed no longer than this.
+// 10 s: lists lag by seconds; for the few that lag longer, a second delete has to tell the same.
 const LISTED_GONE: Span = Span::seconds(10);
 
 /// So many deletes in a row that are counted to their end are no chance.
@@ -29,8 +29,14 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
     let Some(probe) = &mut effects.probe else { return };
     if input.set.complete && input.set.read_at >= probe.at.plus(LISTED_GONE) {
         // Another than the one that told it before: one alone may be in no number for a reason of its own.
-        let other = goes_on(input, rows).filter(|id| effects.agreed.as_ref() != Some(*id)).min();
-        probe.beside = probe.beside.take().or_else(|| other.cloned());
+        let other = |entry: &&Entry| {
+            entry.written < probe.at
+                && effects.agreed.as_ref() != Some(&entry.id)
+                && is_taken(entry)
+                && goes_on(entry, input, rows)
+        };
+        let others = input.open.iter().filter(other).map(|entry| &entry.id);
+        probe.beside = probe.beside.take().or_else(|| others.min().cloned());
     }
     let probe = probe.clone();
     let refused = |entry: &Entry| {
@@ -50,7 +56,8 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
     let many = input.machines.iter().filter(since).count();
     let asked = probe.births as usize;
     if many > asked {
-        (effects.verdict, effects.proven, effects.probe) = (DeleteEffect::AtAccept, true, None);
+        (effects.verdict, effects.proven) = (DeleteEffect::AtAccept, true);
+        (effects.agreed, effects.probe) = (None, None);
         effects.late.clear();
         return;
     }
@@ -63,12 +70,9 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
     }
 }
 
-/// Deletes of ours that the listing shows going on.
-fn goes_on<'a>(input: &'a Input, rows: &[Row]) -> impl Iterator<Item = &'a EntryId> {
-    let goes = |entry: &&Entry| {
-        rows.iter().filter(|row| is_going(row)).any(|row| names(entry, input, row))
-    };
-    input.open.iter().filter(|entry| is_taken(entry)).filter(goes).map(|entry| &entry.id)
+/// The listing shows a machine of this delete going.
+fn goes_on(entry: &Entry, input: &Input, rows: &[Row]) -> bool {
+    rows.iter().any(|row| is_going(row) && names(entry, input, row))
 }
 
 const fn is_going(row: &Row) -> bool {
@@ -115,7 +119,7 @@ pub(super) fn learn(
         for entry in deletes {
             let asked = entry.accepted().unwrap_or(entry.written);
             let late = input.set.read_at >= asked.plus(NO_OLD_PICTURE);
-            let goes = rows.iter().filter(|row| is_going(row)).any(|row| names(entry, input, row));
+            let goes = goes_on(entry, input, rows);
             if late && goes && !effects.late.contains(&entry.id) && effects.late.len() < IN_A_ROW {
                 effects.late.push(entry.id.clone());
             }

@@ -133,10 +133,10 @@ fn is_written_over(input: &Input, delete: &Entry) -> bool {
     let Some((ended, _)) = delete.outcome().filter(|_| delete.verb() == Verb::Delete) else {
         return false;
     };
-    let over = |raise: &&Entry| {
+    let over = |raise: &Entry| {
         raise.verb() == Verb::Raise && raise.written > delete.written && raise.written < ended
     };
-    input.open.iter().any(|entry| over(&entry))
+    input.open.iter().any(over)
 }
 
 fn take_ledger(input: &Input, memory: &mut PoolState) {
@@ -147,7 +147,7 @@ fn take_ledger(input: &Input, memory: &mut PoolState) {
     for entry in open {
         let Some((least, most)) = explains(entry) else { continue };
         let ended = entry.outcome().map(|(at, _)| at);
-        // Such a write puts back what fell between its read and itself.
+        // The raise may have undone the fall: it writes a number that was read before.
         let most = if at_end && is_written_over(input, entry) { 0 } else { most };
         match desired.ledger.iter_mut().find(|line| line.entry == entry.id) {
             Some(line) if line.folded => {}

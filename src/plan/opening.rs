@@ -70,7 +70,7 @@ pub(super) fn schedule(input: &Input, memory: &mut PoolState) {
 /// The next age limit that counts, if a machine is over age: those that follow soon go with it, so that ages bunch.
 fn over_age(input: &Input, memory: &PoolState, wanted: &Revision) -> Option<Time> {
     let age = input.policy.rollout.max_age?;
-    if aborted_age(memory, wanted) && memory.hot_loop_released.as_ref() != Some(wanted) {
+    if ages_wait(memory, wanted) {
         return None;
     }
     let old = |m: &Machine| input.now.since(m.imaged) > age;
@@ -81,9 +81,10 @@ fn over_age(input: &Input, memory: &PoolState, wanted: &Revision) -> Option<Time
 }
 
 /// A person stopped the last rollout, and it was for age or to this very model: the next one for age waits for a verb.
-pub(super) fn aborted_age(memory: &PoolState, wanted: &Revision) -> bool {
+pub(super) fn ages_wait(memory: &PoolState, wanted: &Revision) -> bool {
     let last = memory.last.as_ref().filter(|last| last.how == Ending::Aborted);
-    last.is_some_and(|last| last.cause == Cause::MaxAge || last.to == *wanted)
+    let aborted = last.is_some_and(|last| last.cause == Cause::MaxAge || last.to == *wanted);
+    aborted && memory.hot_loop_released.as_ref() != Some(wanted)
 }
 
 /// No rollout may touch it, or an update of it was in vain, so none is opened for it alone.

@@ -322,8 +322,8 @@ fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
         return 0;
     }
     // Who is made now would still come up on the model that is being left; the hold says what is waited for.
-    let failed = create::has_open_failure(input, memory);
-    if memory.model.writing.as_ref().is_some_and(|writing| writing.put_back || failed) {
+    let mut writing = memory.model.writing.iter();
+    if writing.any(|writing| writing.put_back || create::has_open_failure(input, memory)) {
         return 0;
     }
     if !starts_from_truth(context, holds) {

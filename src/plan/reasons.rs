@@ -326,7 +326,7 @@ fn about_no_rollout(desk: &mut Desk) {
     }
     let wanted = desk.reference.revision.clone();
     let aged = desk.input.policy.rollout.max_age.is_some();
-    if aged && opening::aborted_age(&desk.memory, &wanted) {
+    if aged && opening::ages_wait(&desk.memory, &wanted) {
         desk.holds
             .add(HoldReason::Mixed, "the last rollout was aborted; ages are not looked at")
             .ask("retry");

@@ -11,7 +11,7 @@ use crate::model::inventory::ModelFields;
 use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
 use crate::model::time::{Span, Time};
 use crate::world::{
-    Accepted, Answer as Said, Guid, InstanceId, ModelPatch, OpStatus, Provisioning, Sizes,
+    Accepted, Answer as Said, Guid, InstanceId, ModelPatch, OpStatus, Provisioning,
 };
 
 impl ChangeCloud for Shared {
@@ -107,20 +107,15 @@ impl Stage {
             Err(stop) => return stop,
         };
         self.note(order, Verb::Raise, Some((from, to)));
-        let before = self.world.true_sizes(self.set);
+        let before = self.world.true_sizes(self.set).map(|sizes| sizes.capacity);
         let etag = etag.as_ref().map(Etag::as_str);
         let asked = to + u32::from(self.slip == Slip::AsksForMore);
         let said = self.world.patch_capacity(self.set, asked, etag);
         let after = self.world.true_sizes(self.set);
         let answer = self.answered(said);
         if let Some(call) = self.calls.last_mut() {
-            let capacity = |sizes: Option<Sizes>| sizes.map(|sizes| sizes.capacity);
-            call.took = capacity(before) != capacity(after) || !call.born.is_empty();
+            call.took = before != after.map(|sizes| sizes.capacity) || !call.born.is_empty();
             call.spare = after.is_some_and(|sizes| sizes.extras > 0);
-            // Who is lost in the moment of the call is made up for by it.
-            let came = u32::try_from(call.born.len()).unwrap_or(u32::MAX);
-            let active = |sizes: Option<Sizes>| sizes.map_or(0, |sizes| sizes.active);
-            call.lacking += (active(before) + came).saturating_sub(active(after));
         }
         answer
     }

@@ -168,7 +168,7 @@ impl ReadFacts for Measured {
     }
 }
 
-/// An answer tells the cloud's time in whole seconds; whoever reads it takes the middle of that second.
+/// An answer tells the cloud's time in whole seconds; the adapter takes the middle of that second.
 fn clock_as_told(now: Time, ahead: Skew) -> Skew {
     let theirs = now.shown_by(ahead).millis();
     let told = theirs - theirs.rem_euclid(1000) + 500;

@@ -277,8 +277,8 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         let done = self.house.road.go(self.process.turn(&self.house, &self.policy, &lease))?;
         let mut decision = self.house.decide.take();
         // A process that starts tells once which holds it found: it does not know what it told before.
-        let told = if starts { self.house.disk.told() - told } else { 0 };
-        let stored = self.house.disk.commits() - commits - told;
+        let excused = if starts { self.house.disk.told() - told } else { 0 };
+        let stored = self.house.disk.commits() - commits - excused;
         let now = self.now();
         self.paced = Time::from_millis(self.house.stage.lock().listing_from);
         let frozen = matches!(&done, Ok(report) if report.frozen.is_some());

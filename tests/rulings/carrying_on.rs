@@ -3,7 +3,7 @@
 use poolkeeper::model::action::ModelWrite;
 use poolkeeper::model::ids::Key;
 use poolkeeper::model::policy::{OnFailure, Rollback};
-use poolkeeper::model::rollout::{Cause, Rollout};
+use poolkeeper::model::rollout::{Cause, Rollout, Writing};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, rev};
@@ -81,6 +81,10 @@ fn where_others_own_the_model_what_lacks_after_a_failure_waits_above_the_floor()
     carries_on(3).plan().does(None, &["o1"]).says("modelUnproven");
     carries_on(2).plan().does(None, &[]).says("modelUnproven");
     carries_on(1).plan().does(Some(4), &[]).says("modelUnproven");
+    // A wish that was written and no read shows yet: what comes up now might come up on what failed.
+    let writing = Writing { over: rev("r2"), fields: fields("v3"), put_back: false, at: NOW };
+    let wished = carries_on(1).state(|s| s.model.writing = Some(writing));
+    assert_eq!(wished.plan().raise(), None);
     // The failure is answered: it goes on as it was.
     let answered = carries_on(3).state(|s| s.rollout.as_mut().unwrap().answered_failures = 1);
     answered.plan().does(Some(4), &["o1"]);

@@ -137,24 +137,26 @@ fn a_raise_beside_deletes_tells_whether_they_are_in_the_number() {
 
 #[test]
 fn a_delete_goes_on_beside_a_raise_where_a_later_look_shows_it() {
-    let beside = |ago: Span, going: bool, agreed: bool| {
-        let at = NOW.minus(ago);
+    let seconds = Span::seconds;
+    let beside = |raised: Span, deleted: Option<Span>, agreed: bool| {
         let mut pool = Pool::new(4, "3", "0").settled().new_ready(5);
-        if going {
+        if let Some(ago) = deleted {
             pool = pool.gone_for("n1", Condition::Deleting, ago).delete_open(&["n1"], ago);
         }
         let known = pool.open.first().map(|entry| entry.id.clone());
         let pool = pool.state(|s| {
             s.deletes.verdict = DeleteEffect::AtEnd;
             s.deletes.agreed = known.filter(|_| agreed);
-            s.deletes.probe = Some(Probe { at, births: 1, beside: None });
+            s.deletes.probe = Some(Probe { at: NOW.minus(raised), births: 1, beside: None });
         });
         pool.plan().planned.state.deletes.probe.unwrap().beside.is_some()
     };
-    assert!(beside(Span::seconds(30), true, false));
-    assert!(!beside(Span::seconds(30), false, false));
-    assert!(!beside(Span::seconds(5), true, false), "a list shows it for some seconds more");
-    assert!(!beside(Span::seconds(30), true, true), "the same delete tells nothing new");
+    let before = Some(seconds(50));
+    assert!(beside(seconds(30), before, false));
+    assert!(!beside(seconds(30), None, false));
+    assert!(!beside(seconds(30), Some(seconds(20)), false), "it was begun after the raise");
+    assert!(!beside(seconds(5), before, false), "a list shows it for some seconds more");
+    assert!(!beside(seconds(30), before, true), "the same delete tells nothing new");
 }
 
 #[test]

@@ -100,16 +100,19 @@ fn a_reason_that_went_away_takes_the_machine_back() {
     assert_eq!((named.restored(), named.deleted()), (vec!["n1"], vec![]));
 }
 
-#[test]
-fn what_lies_on_a_node_is_remembered_while_the_cloud_deletes_its_machine() {
-    // It was to be given back after a refused delete; the power went, and a list shows it going.
-    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+/// `n1` was taken out of service and is in service by our records; the power went before its node was given back.
+fn restore_cut_off(pool: Pool) -> Pool {
     let (targets, ago) = (pool.targets(&["n1"], Because::Surplus), Span::seconds(30));
     let before = NOW.plus(ago);
     let restore = Action::Restore { targets, reason: "1 machine back in service".into(), before };
     let withdrawn = Phase::Ended { at: NOW, accepted: None, outcome: Outcome::Withdrawn };
-    let pool = pool.drain_ended("n1", Because::Outdated, Outcome::Done);
-    let pool = pool.lifecycle("n1", Lifecycle::InService, ago).entry(restore, ago, withdrawn);
+    pool.lifecycle("n1", Lifecycle::InService, ago).entry(restore, ago, withdrawn)
+}
+
+#[test]
+fn what_lies_on_a_node_is_remembered_while_the_cloud_deletes_its_machine() {
+    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+    let pool = restore_cut_off(pool.drain_ended("n1", Because::Outdated, Outcome::Done));
     let going = pool.edit("n1", |m| m.condition = Condition::Deleting);
     let turn = going.plan();
     assert_eq!(turn.restored(), Vec::<&str>::new());
@@ -124,14 +127,8 @@ fn what_lies_on_a_node_is_remembered_while_the_cloud_deletes_its_machine() {
 
 #[test]
 fn none_leaves_as_surplus_in_the_place_of_one_that_is_on_its_way_back() {
-    // An earlier plan took it back, and the power went before its node was.
     let pool = Pool::new(3, "1", "1").settled().new_ready(4).nodes();
-    let (targets, ago) = (pool.targets(&["n1"], Because::Surplus), Span::seconds(30));
-    let before = NOW.plus(ago);
-    let restore = Action::Restore { targets, reason: "1 machine back in service".into(), before };
-    let withdrawn = Phase::Ended { at: NOW, accepted: None, outcome: Outcome::Withdrawn };
-    let pool = pool.drain_open("n1", Because::Outdated);
-    let pool = pool.lifecycle("n1", Lifecycle::InService, ago).entry(restore, ago, withdrawn);
+    let pool = restore_cut_off(pool.drain_open("n1", Because::Outdated));
     let turn = pool.plan();
     assert_eq!((turn.restored(), turn.drained()), (vec!["n1"], vec![]));
     let back = pool.after(&turn, Span::minutes(1)).edit("n1", |m| {

@@ -190,6 +190,10 @@ fn an_age_opens_no_rollout_to_the_model_of_one_that_was_aborted() {
     assert!(turn.planned.state.rollout.is_none());
     let later = aborted.after(&turn, Span::hours(1));
     later.plan().does(None, &[]).says("mixed");
+    // Asked for again while none is over age, there is nothing left to say.
+    let young = later.clone().each(|m| m.imaged = NOW).ask(AskVerb::Retry).plan();
+    assert_eq!(young.accepted(), [true]);
+    young.is_silent_on("mixed");
     let again = later.ask(AskVerb::Retry).plan();
     assert_eq!(again.planned.state.rollout.unwrap().cause, Cause::MaxAge);
 }

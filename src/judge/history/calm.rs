@@ -78,11 +78,12 @@ impl Progress {
         let here = place(scene, &self.deletes);
         if self.last.as_ref() != Some(&here) {
             let (then, times) = self.seen.get(&here).copied().unwrap_or((self.writes, 0));
-            let times = times + u32::from(then < self.writes);
-            self.seen.insert(here.clone(), (self.writes, times % COMES_BACK));
+            let mut times = times + u32::from(then < self.writes);
             if times == COMES_BACK {
                 notes.add(7, "the pool came back to where it was, with writes between", Vec::new());
+                times = 0;
             }
+            self.seen.insert(here.clone(), (self.writes, times));
         }
         self.last = Some(here);
         let writes = truth.sent.iter().filter(|sent| sent.took && writes_to_set(sent.verb));

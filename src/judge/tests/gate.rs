@@ -229,6 +229,13 @@ fn law_11_no_more_leave_than_a_checkpoint_lets_come() {
     lawful("what never served is no loss", &young.delete("a", Outdated));
     let kept = pool(2).edit("b", held);
     lawful("what is held stands for itself", &kept.delete("a", Outdated));
+    let drained = pool(2).drain("b", Outdated).earlier(Span::minutes(5), &[]);
+    let drained = drained.edit("b", |m| m.lifecycle = Lifecycle::Draining);
+    let given_back = drained.edit("b", held).restore("b");
+    lawful("held while it was drained, it is given back", &given_back.delete("a", Outdated));
+    let cordoned = pool(2).drain("b", Outdated).earlier(Span::minutes(5), &done(Span::minutes(1)));
+    let cordoned = cordoned.edit("b", held).restore("b");
+    breaks(&[11], "what is held counts once", &cordoned.delete("ac", Outdated));
     let wish = pool(1).edit("a", |m| named(m, false));
     lawful("wishes are filled", &wish.delete("a", Named));
 }

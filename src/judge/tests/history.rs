@@ -217,6 +217,8 @@ fn law_10_machines_are_put_back() {
     assert!(after_turns(&blocked().restore("a"), 9, &[]).is_empty(), "it comes back");
     let blind = blocked().set(|pool| pool.set.complete = false);
     assert!(after_turns(&blind, 9, &[]).is_empty(), "nothing may be done");
+    let unlisted = blocked().edit("a", |m| (m.condition, m.missed) = (Condition::Unknown, 1));
+    assert!(after_turns(&unlisted, 9, &[]).is_empty(), "no list shows it");
     let back = blocked().edit("a", |m| m.lifecycle = Lifecycle::InService);
     assert!(after_turns(&back, 9, &[]).is_empty(), "back in service");
     assert_eq!(after_turns(&back, 3, &[real("a", true)]), [10], "the cordon stayed");

@@ -271,6 +271,19 @@ fn machines_raised_for_and_not_seen() {
     };
     lawful("its machine came", &seen(minutes(5)));
     breaks(&[2], "what its own read showed is not its machine", &seen(minutes(2)));
+    let late = three().raise(1).earlier(minutes(5), &done(Span::seconds(20)));
+    let late = late.serving("n", OLD).edit("n", |m| {
+        (m.created, m.first_seen) = (ago(minutes(9)), ago(minutes(1)));
+    });
+    breaks(
+        &[2],
+        "one made before the raise is only listed late",
+        &late
+            .set(|pool| {
+                pool.draft.rollout.max_surge = Quantity::of(2);
+            })
+            .raise(1),
+    );
     // Born of the raise, seen, deleted, and a tomb by now; the cloud's clock told its birth too early.
     let deleted = |born_before: Span| {
         let pool = Pool::of(3, 1, 0).serving("abc", OLD).raise(1);

@@ -160,7 +160,7 @@ fn a_pool_at_its_goal_writes_nothing() {
 }
 
 #[test]
-fn the_end_of_a_rollout_is_told_once_whoever_starts_anew() {
+fn the_end_of_a_rollout_is_told_once_over_restarts() {
     let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
     let ends = |rig: &Rig| {
         let lines = now_or_never(rig.disk.history(&PoolName::new("web"), 1000)).unwrap();
