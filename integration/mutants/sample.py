@@ -1,4 +1,4 @@
-"""Draws mutants by a seed, lets cargo-mutants build and test them, and says what share is killed."""
+"""Draws by a seed from the mutants that cargo-mutants lists, builds and plays each, and says what share is killed."""
 
 import argparse
 import hashlib
@@ -20,8 +20,8 @@ MUTATED = ["plan", "judge", "model", "pace"]
 BESIDE = ["act", "ambient", "memory", "observe", "reconcile", "sim", "wake", "world"]
 CRATES = ["jiff", "proptest", "serde", "serde_json", "thiserror", "tokio"]
 SUITES = ["rulings", "incidents", "mutation", "exhaustive", "flow", "pace", "storm"]
-# The first that kills a mutant ends it; what these suites leave alive is shown to the unit tests too.
-STAGES = [[f"--test={suite}" for suite in SUITES], ["--lib"]]
+# What a stage leaves alive is shown to the next. The first is the quickest to build and to run, and kills most.
+STAGES = [["--test=rulings"], ["--lib"], [f"--test={suite}" for suite in SUITES if suite != "rulings"]]
 # Smaller than in `cargo test`: these are played for every mutant.
 SIZES = {"POOLKEEPER_EXHAUSTIVE": "3", "STORMS": "300"}
 # Quick to build rather than quick to run: building is most of it.
@@ -29,6 +29,7 @@ BUILD = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "false",
 # In seconds. The suites take a minute on an idle machine; a mutant that makes them take ten runs in circles.
 TEST_TIMEOUT, BUILD_TIMEOUT = 600, 1800
 VERDICTS = ["caught", "timeout", "missed", "unviable"]
+UNCHANGED = "the unchanged tree"
 
 
 def manifest(text):
@@ -68,7 +69,7 @@ def listed(tool, tree):
     """Every mutant there is, by name, in one order everywhere."""
     command = [tool, "mutants", "--dir", str(tree), "--list", "--json", *files()]
     mutants = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    return sorted({mutant["name"] for mutant in mutants})
+    return {mutant["name"]: mutant for mutant in sorted(mutants, key=lambda mutant: mutant["name"])}
 
 
 def print_of(tree):
@@ -80,47 +81,56 @@ def print_of(tree):
     return digest.hexdigest()[:12]
 
 
-def verdicts(place):
-    """What earlier runs of a stage found out, cut or not."""
-    found = {}
-    for verdict in VERDICTS:
-        for path in sorted(place.glob(f"*/mutants.out/{verdict}.txt")):
-            found.update((name, verdict) for name in path.read_text().splitlines())
-    return found
+def place_of(text, point):
+    """Lines and columns begin at 1, and columns count characters."""
+    lines = text.splitlines(keepends=True)
+    return sum(map(len, lines[: point["line"] - 1])) + point["column"] - 1
 
 
-def exactly(name):
-    """As a regular expression of Rust, which knows fewer escapes than Python's."""
-    return "^" + re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", name) + "$"
+def mutated(text, mutant):
+    start, end = (place_of(text, mutant["span"][side]) for side in ("start", "end"))
+    rest = text[end:]
+    # A field goes with its comma.
+    if mutant["genre"] == "StructField":
+        rest = rest.removeprefix(",")
+    return text[:start] + mutant["replacement"] + rest
 
 
-def play(tool, tree, place, suites, names, target, deadline):
-    """One run of cargo-mutants over these. False where time was up."""
-    place.mkdir(parents=True, exist_ok=True)
-    output = place / str(len(list(place.iterdir())))
-    output.mkdir()
-    # The unchanged tree has to pass once for each stage.
-    baseline = "skip" if (place / "passed").exists() else "run"
-    command = [tool, "mutants", "--dir", str(tree), "--in-place", "--output", str(output), "--no-shuffle", "--colors=never",
-               "--no-times", f"--baseline={baseline}", f"--timeout={TEST_TIMEOUT}", f"--build-timeout={BUILD_TIMEOUT}"]
-    command += files() + [f"--re={exactly(name)}" for name in names]
-    command += ["--", *suites]
+def cargo(tree, target, arguments, within):
+    """How it ended; None where it took longer."""
     environment = {**os.environ, **SIZES, **BUILD, "CARGO_TARGET_DIR": str(target)}
-    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    command = ["cargo", "test", "--locked", "--offline", "--quiet", "--manifest-path", str(tree / "Cargo.toml"), *arguments]
+    process = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        status = process.wait(timeout=None if deadline is None else max(1, deadline - time.monotonic()))
+        return process.wait(timeout=within)
     except subprocess.TimeoutExpired:
-        status = None
+        return None
     finally:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    # 0: all caught; 2: some missed; 3: some timed out. All else is no verdict.
-    if status not in (None, 0, 2, 3):
-        sys.exit(f"mutants: cargo-mutants ended with {status}; see {output}")
-    if status is not None:
-        (place / "passed").touch()
-    return status is not None
+
+
+def verdict(tree, target):
+    """What the suites say of the tree as it stands."""
+    for suites in STAGES:
+        built = cargo(tree, target, [*suites, "--no-run"], BUILD_TIMEOUT)
+        if built != 0:
+            return "unviable"
+        played = cargo(tree, target, suites, TEST_TIMEOUT)
+        if played != 0:
+            return "timeout" if played is None else "caught"
+    return "missed"
+
+
+def play(tree, target, mutant):
+    path = tree / mutant["file"]
+    text = path.read_text()
+    path.write_text(mutated(text, mutant))
+    try:
+        return verdict(tree, target)
+    finally:
+        path.write_text(text)
 
 
 def wilson(killed, of):
@@ -158,21 +168,26 @@ def main():
     cache, clone = pathlib.Path(asked.cache), pathlib.Path(asked.clone)
     tree = cache / "tree"
     lay_out(clone, tree)
-    names = listed(asked.tool, tree)
+    mutants = listed(asked.tool, tree)
+    names = list(mutants)
     drawn = random.Random(asked.seed).sample(names, min(asked.count, len(names)))
     print(f"mutants: {len(drawn)} of {len(names)}, seed {asked.seed}", flush=True)
-    place = cache / print_of(tree)
-    found = {}
-    for number, suites in enumerate(STAGES):
-        stage = place / f"stage-{number}"
-        known = verdicts(stage)
-        left = [name for name in drawn if found.get(name, "missed") == "missed" and name not in known]
-        whole = not left or play(asked.tool, tree, stage, suites, left, cache / "target", deadline)
-        known = verdicts(stage)
-        found.update((name, known[name]) for name in drawn if name in known and found.get(name, "missed") == "missed")
-        if not whole:
-            print("mutants: time is up; the next run goes on, and shows what survived so far to the suites that are left")
+    ledger = cache / f"{print_of(tree)}.json"
+    found = json.loads(ledger.read_text()) if ledger.exists() else {}
+    target = cache / "target"
+    if UNCHANGED not in found:
+        found[UNCHANGED] = verdict(tree, target)
+        if found[UNCHANGED] != "missed":
+            sys.exit("mutants: the suites do not pass on the unchanged tree")
+    for name in drawn:
+        if name in found:
+            continue
+        if deadline is not None and time.monotonic() > deadline:
+            print("mutants: time is up; the next run goes on")
             break
+        found[name] = play(tree, target, mutants[name])
+        ledger.write_text(json.dumps(found, indent=1))
+        print(f"{found[name]}: {name}", flush=True)
     report(drawn, found, len(names), asked.seed)
 
 

@@ -388,7 +388,8 @@ impl Taker<'_, '_> {
         for (at, (group, side)) in SURPLUS_ORDER.iter().enumerate() {
             // What failed goes first, and then what stood in.
             if at == 1 && self.limits.in_place {
-                over -= self.stand_ins(over.min(self.existing_too_many(bound)));
+                let most = if self.spares_on_target() { 0 } else { self.existing_too_many(bound) };
+                over -= self.stand_ins(over.min(most));
             }
             let current = matches!(side, Side::OnTarget | Side::RevisionUnknown);
             let young_replacement = *group == Group::Young && current;
@@ -405,7 +406,7 @@ impl Taker<'_, '_> {
             } else {
                 most
             };
-            if *group == Group::Ready && current && self.spares_off_target() {
+            if *group != Group::Failed && current && self.spares_on_target() {
                 continue;
             }
             over -= self.take_surplus(*group, *side, most);
@@ -415,7 +416,7 @@ impl Taker<'_, '_> {
 
     /// The breaker holds one off target, replaced or not, or it waits for minutes after a refusal: none that serves on
     /// target goes in its place.
-    fn spares_off_target(&self) -> bool {
+    fn spares_on_target(&self) -> bool {
         let held = |row: &Row| {
             self.limits.breaker && looks_failed(self.input, row) && row.outdated && movable(row)
         };

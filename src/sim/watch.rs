@@ -240,6 +240,7 @@ impl Stage {
                 touched: cordoned || self.touched.contains_key(&brief.vm),
                 cordoned,
                 deleting: leaving || brief.deleting,
+                failed: brief.failed,
                 unheard,
                 key: Key::shared(brief.vm_text),
             });
@@ -253,8 +254,15 @@ impl Stage {
         let gone = shown.rows.into_iter().filter_map(|row| {
             let serves = Some(row.serves?);
             let touched = self.touched.contains_key(&row.vm);
-            let key = Key::shared(row.text);
-            Some(Real { key, serves, touched, cordoned: false, deleting: true, unheard: true })
+            Some(Real {
+                key: Key::shared(row.text),
+                serves,
+                touched,
+                cordoned: false,
+                deleting: true,
+                failed: false,
+                unheard: true,
+            })
         });
         all.extend(gone);
         all

@@ -72,6 +72,8 @@ pub struct Brief<'a> {
     pub ready: bool,
     pub guest_since: Ms,
     pub deleting: bool,
+    /// It came up in vain, and will not serve.
+    pub failed: bool,
 }
 
 impl TrueInstance {
@@ -120,6 +122,7 @@ impl World {
             ready: i.is_ready(),
             guest_since: i.guest_since,
             deleting: i.is_deleting(),
+            failed: matches!(i.state, Provisioning::Failed(_)) && !i.is_ready(),
         })
     }
 

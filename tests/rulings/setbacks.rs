@@ -6,7 +6,7 @@ use poolkeeper::model::journal::{Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{AskVerb, DrainFact, RolloutPhase, Why};
 use poolkeeper::model::policy::{Method, Unconfirmed};
-use poolkeeper::model::rollout::Cause;
+use poolkeeper::model::rollout::{Cause, Rollout};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, blocked, refused, rev};
@@ -231,12 +231,22 @@ fn a_blocked_drain_learnt_once_is_learnt_once() {
 
 #[test]
 fn none_on_target_leaves_as_surplus_for_one_that_waits_after_a_passing_refusal() {
-    let pool = |refusal| {
-        let pool = Pool::new(2, "0", "1").old_ready(1).new_ready(2);
+    let waits = |pool: Pool| {
         let pool = pool.policy(|d| d.unconfirmed = Unconfirmed::Allow);
         let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
-        let named = Outcome::Mixed(vec![(pool.machine("o1").key(), Some(Refused::plain(refusal)))]);
-        pool.delete_ended(&["o1"], Span::seconds(20), named).plan()
+        let conflict = Some(Refused::plain(Refusal::Conflict));
+        let o1 = Outcome::Mixed(vec![(pool.machine("o1").key(), conflict)]);
+        pool.delete_ended(&["o1"], Span::seconds(20), o1)
     };
-    pool(Refusal::Conflict).does(None, &[]);
+    waits(Pool::new(2, "0", "1").old_ready(1).new_ready(2)).plan().does(None, &[]);
+    // Nor does the one that was made for it, and does not serve yet.
+    let young = waits(Pool::new(3, "1", "1").old_ready(1).new_ready(2).new_young(1));
+    let young = young.named("o1", false);
+    young.plan().does(None, &[]);
+    // In place it would go back as one that stood in.
+    let open = Pool::new(3, "1", "1").old_ready(3).plan().planned.state.rollout.unwrap();
+    let opened = NOW.minus(Span::hours(2));
+    let stands_in = young.policy(|d| d.rollout.method = Method::Reimage);
+    let stands_in = stands_in.state(|s| s.rollout = Some(Rollout { opened, ..open }));
+    stands_in.plan().does(None, &[]);
 }

@@ -223,10 +223,11 @@ struct Unserved {
 impl Unserved {
     fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
         let now = truth.case.now;
-        // Who failed would have gone for that, whatever the plan calls it.
+        // Who failed would have gone for that, whatever the plan calls it, and though it does not know yet.
         let ill = |key: &Key| {
             let mut pairs = scene.pairs().filter(|(machine, _)| machine.key() == *key);
             pairs.any(|(_, look)| look.standing == Standing::Failed)
+                || truth.world.iter().any(|real| real.failed && real.key == *key)
         };
         if self.born.is_empty() && truth.births.is_empty() {
             return;

@@ -323,6 +323,7 @@ pub(super) fn real(name: &str, cordoned: bool) -> Real {
         touched: false,
         cordoned,
         deleting: false,
+        failed: false,
         unheard: false,
     }
 }

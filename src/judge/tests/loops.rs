@@ -1,9 +1,9 @@
 //! Law 7, round and round.
 
-use super::history::{Beside, hold, sent, turn};
+use super::history::{Beside, hold, real, sent, turn};
 use super::*;
 use crate::judge::history::{Past, REFUSED_AN_HOUR};
-use crate::judge::{Birth, Sent, Truth, after};
+use crate::judge::{Birth, Real, Sent, Truth, after};
 use crate::model::action::Verb;
 use crate::model::ids::Key;
 use Because::{Outdated, Surplus};
@@ -44,46 +44,51 @@ fn the_same_write_is_refused_again_and_again() {
     assert!(tries(most + 1, within, model, Refusal::Conflict), "the same fields");
 }
 
-/// A turn in which these were born, and this was sent for the first entry.
-fn turn_with(pool: &Pool, past: &mut Past, births: &[Birth], sent: &[Sent], calm: bool) -> bool {
+/// What happened in a turn beside its plan.
+#[derive(Default)]
+struct Meanwhile<'a> {
+    world: &'a [Real],
+    births: &'a [Birth],
+    sent: &'a [Sent],
+    calm: bool,
+}
+
+fn turn_with(pool: &Pool, past: &mut Past, meanwhile: &Meanwhile) -> bool {
     pool.check(|case| {
-        let truth = Truth {
-            case,
-            world: &[],
-            coming: 0,
-            sent,
-            births,
-            journal: &pool.journal,
-            stored: 0,
-            calm,
-        };
+        let Meanwhile { world, births, sent, calm } = *meanwhile;
+        let journal = &pool.journal;
+        let truth = Truth { case, world, coming: 0, sent, births, journal, stored: 0, calm };
         after(&truth, past).iter().any(|note| note.law == 7)
     })
 }
 
 #[test]
 fn machines_are_made_and_taken_away_before_they_serve() {
-    let run = |because: Because, served: bool, rounds: i64| {
+    let run = |because: Because, served: bool, failed: bool, rounds: i64| {
         let mut past = Past::default();
         let mut any = false;
         for n in 0..rounds {
             let at = NOW.plus(Span::minutes(10 * n));
-            let born = Birth { key: Key::new("vm-n"), of: Some(EntryId::new("e0")) };
+            let born = [Birth { key: Key::new("vm-n"), of: Some(EntryId::new("e0")) }];
             let rest = told(Pool::of(3, 1, 0).serving("abc", NEW).no_rollout());
             let young = || rest_with(served, at);
-            any |= turn_with(&Pool { now: at, ..rest }, &mut past, &[born], &[], false);
+            let birth = Meanwhile { births: &born, ..Meanwhile::default() };
+            any |= turn_with(&Pool { now: at, ..rest }, &mut past, &birth);
+            any |= turn_with(&young(), &mut past, &Meanwhile::default());
             let gone = young().delete("n", because).earlier(Span::ZERO, &accepted(Span::ZERO));
-            let hit = Sent { hit: vec![Key::new("vm-n")], ..sent(Verb::Delete) };
+            let hit = [Sent { hit: vec![Key::new("vm-n")], ..sent(Verb::Delete) }];
+            let world = [Real { failed, ..real("n", false) }];
             let later = Pool { now: at.plus(Span::minutes(1)), ..gone };
-            any |= turn_with(&young(), &mut past, &[], &[], false);
-            any |= turn_with(&later, &mut past, &[], &[hit], false);
+            let taken = Meanwhile { world: &world, sent: &hit, ..Meanwhile::default() };
+            any |= turn_with(&later, &mut past, &taken);
         }
         any
     };
-    assert!(!run(Surplus, false, 2), "twice");
-    assert!(run(Surplus, false, 3), "three times in a row");
-    assert!(!run(Surplus, true, 9), "they served in between");
-    assert!(!run(Because::Failed, false, 9), "they failed");
+    assert!(!run(Surplus, false, false, 2), "twice");
+    assert!(run(Surplus, false, false, 3), "three times in a row");
+    assert!(!run(Surplus, true, false, 9), "they served in between");
+    assert!(!run(Because::Failed, false, false, 9), "they failed");
+    assert!(!run(Surplus, false, true, 9), "they failed, and the plan does not know it");
 }
 
 fn rest_with(served: bool, now: Time) -> Pool {
@@ -100,7 +105,9 @@ fn a_write_is_accepted_in_vain() {
         let pool = pool.write_model().earlier(Span::ZERO, &done(Span::ZERO));
         let wrote = [Sent { took, ..sent(Verb::UpdateModel) }];
         let mut past = Past::default();
-        (0..4).any(|_| turn_with(&pool, &mut past, &[], &wrote, calm))
+        (0..4).any(|_| {
+            turn_with(&pool, &mut past, &Meanwhile { sent: &wrote, calm, ..Meanwhile::default() })
+        })
     };
     assert!(run(false, true, None), "it changes nothing");
     assert!(!run(true, true, None), "it changes something");

@@ -201,6 +201,7 @@ impl Draw<'_> {
             touched: self.flip(),
             cordoned: self.flip(),
             deleting: self.flip(),
+            failed: self.flip(),
             unheard: self.flip(),
         }
     }
