@@ -45,20 +45,21 @@ def manifest(text):
 
 
 def lay_out(clone, tree):
-    """Only the rooms that matter here, as a package of their own, in which cargo-mutants may write."""
+    """Only the rooms that matter here, as a package of their own, to be written in. All is new to cargo: a run that was
+    killed may have left a mutant built from what looks no older than the clone."""
     shutil.rmtree(tree, ignore_errors=True)
     (tree / "src").mkdir(parents=True)
     (tree / "Cargo.toml").write_text(manifest((clone / "Cargo.toml").read_text()))
     shutil.copy(clone / "Cargo.lock", tree)
-    shutil.copytree(clone / ".cargo", tree / ".cargo")
+    shutil.copytree(clone / ".cargo", tree / ".cargo", copy_function=shutil.copy)
     for room in sorted(MUTATED + BESIDE):
         if (clone / "src" / room).is_dir():
-            shutil.copytree(clone / "src" / room, tree / "src" / room)
+            shutil.copytree(clone / "src" / room, tree / "src" / room, copy_function=shutil.copy)
         else:
             shutil.copy(clone / "src" / f"{room}.rs", tree / "src")
     (tree / "src/lib.rs").write_text("".join(f"pub mod {room};\n" for room in sorted(MUTATED + BESIDE)))
     for folder in [*SUITES, "support", "golden/incidents"]:
-        shutil.copytree(clone / "tests" / folder, tree / "tests" / folder)
+        shutil.copytree(clone / "tests" / folder, tree / "tests" / folder, copy_function=shutil.copy)
 
 
 def files():
@@ -99,7 +100,7 @@ def mutated(text, mutant):
 def cargo(tree, target, arguments, within):
     """How it ended; None where it took longer."""
     environment = {**os.environ, **SIZES, **BUILD, "CARGO_TARGET_DIR": str(target)}
-    command = ["cargo", "test", "--locked", "--offline", "--quiet", "--manifest-path", str(tree / "Cargo.toml"), *arguments]
+    command = ["cargo", "test", "--quiet", "--manifest-path", str(tree / "Cargo.toml"), *arguments]
     process = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         return process.wait(timeout=within)

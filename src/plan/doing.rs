@@ -1,7 +1,7 @@
 //! What our requests, and their ends, make of a machine: on its way out, on its way back, or in service.
 
 use crate::model::action::{Because, Verb};
-use crate::model::journal::Phase;
+use crate::model::journal::{Entry, Outcome, Phase};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::Method;
@@ -24,7 +24,9 @@ pub(super) fn follow_entries(
     machine: &Machine,
     row: &mut Row,
 ) {
-    if let Some(buried) = tombs.find(machine) {
+    let mut new = memory.tombs.iter();
+    let new = new.find(|(key, _)| is(key, machine)).map(|(_, buried)| *buried);
+    if let Some(buried) = tombs.find(machine).or(new) {
         row.group = Group::Ghost;
         row.asked = buried;
         row.overdue = input.now.since(buried) >= input.policy.deletion.deadline;
@@ -115,7 +117,7 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
         (Verb::Drain, Ok(())) if was_taken_back(machine, *at) => Doing::Nothing,
         (Verb::Drain, Ok(())) => Doing::Drained,
         (Verb::Drain, Err(refused)) => {
-            if was_taken_back(machine, *at) {
+            if was_taken_back(machine, *at) || was_lifted(touch.entry, machine) {
                 return Doing::Nothing;
             }
             if refused.code.is_some() {
@@ -149,6 +151,12 @@ fn after_refusal(machine: &Machine, at: Time) -> Doing {
 /// The entry is shown once more, and what it ended with was acted on.
 fn was_taken_back(machine: &Machine, ended: Time) -> bool {
     machine.lifecycle == Lifecycle::InService && machine.lifecycle_since >= ended
+}
+
+/// A drain that was begun, of a machine that is in service again, is withdrawn by lifting what it did.
+fn was_lifted(drain: &Entry, machine: &Machine) -> bool {
+    let withdrawn = matches!(drain.outcome(), Some((_, Outcome::Withdrawn)));
+    withdrawn && drain.accepted().is_some() && machine.lifecycle == Lifecycle::InService
 }
 
 /// A listing told that it left no trace, and no answer of the cloud that it did not happen.

@@ -126,6 +126,15 @@ fn what_lies_on_a_node_is_remembered_while_the_cloud_deletes_its_machine() {
 }
 
 #[test]
+fn a_drain_that_was_withdrawn_once_its_machine_was_back_in_service_is_not_taken_back_again() {
+    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+    let pool = pool.drain_ended("n1", Because::Surplus, Outcome::Withdrawn);
+    let back = pool.lifecycle("n1", Lifecycle::InService, Span::seconds(30));
+    assert_eq!(back.plan().restored(), Vec::<&str>::new());
+    assert_eq!(back.lifecycle("n1", Lifecycle::Draining, Span::ZERO).plan().restored(), ["n1"]);
+}
+
+#[test]
 fn none_leaves_as_surplus_in_the_place_of_one_that_is_on_its_way_back() {
     let pool = Pool::new(3, "1", "1").settled().new_ready(4).nodes();
     let pool = restore_cut_off(pool.drain_open("n1", Because::Outdated));
