@@ -56,7 +56,7 @@ use holds::Holds;
 use journal::Journal;
 use numbers::Count;
 use remove::{Limits, Removals};
-use rows::{Group, Reference, Row};
+use rows::{Group, Kept, Reference, Row};
 
 /// What one turn knows when it decides; the steps fill it in order.
 struct Desk<'a, 'i> {
@@ -162,7 +162,8 @@ fn sit_down<'a, 'i>(
     let counts_deleting = input.policy.rollout.count_deleting;
     let count = Count::of(&rows, &resolved, memory.desired.count, journal.pending, counts_deleting);
     for row in rows.iter_mut().filter(|row| row.waiting) {
-        let goes = row.outdated || row.named || row.group == Group::Failed;
+        let goes =
+            (row.outdated && row.kept == Kept::No) || row.named || row.group == Group::Failed;
         row.tried_later = goes || count.exist > count.desired;
     }
     Desk {

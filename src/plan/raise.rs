@@ -11,7 +11,7 @@ use crate::model::machine::Lifecycle;
 use crate::model::plan::Input;
 use crate::model::policy::{Natives, Owner};
 use crate::model::quantity::counted;
-use crate::model::rollout::{BackOff, DeleteEffect, EtagVerdict, PoolState};
+use crate::model::rollout::{BackOff, DeleteEffect, EtagVerdict, PoolState, UndeliveredRaise};
 use crate::model::time::{Span, Time};
 
 use super::create::{self, Wish};
@@ -29,7 +29,8 @@ use super::setbacks;
 // 2 min: reads lag a write by less; what is counted longer is counted until the delete ends, or lacks.
 const DELETES_SHOW: Span = Span::minutes(2);
 
-/// After so many tries at the ceiling that brought no machine, an operator may settle the capacity; the tries go on.
+/// After so many tries that brought no machine, where more may not be asked for, an operator may settle the capacity; the
+/// tries go on.
 const TRIES: u32 = 3;
 
 /// What a raise is decided from.
@@ -247,7 +248,9 @@ fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut 
     hold.number("capacity", from).number("drift", lacking);
     let most = number.most(count);
     let tries = memory.undelivered.as_ref().map_or(0, |undelivered| undelivered.times);
-    if from > most.max(count.ceiling) || (from >= most && tries >= TRIES) {
+    let no_room = |known: &UndeliveredRaise| is_over_quota(memory, known.at);
+    let no_more = from >= most || memory.undelivered.as_ref().is_some_and(no_room);
+    if from > most.max(count.ceiling) || (no_more && tries >= TRIES) {
         hold.number("ceiling", count.ceiling).ask("settleCapacity");
     }
     if let Some(undelivered) = memory.undelivered.as_ref().filter(|u| u.until > input.now) {

@@ -385,11 +385,11 @@ impl Taker<'_, '_> {
         let gone = self.rows_taken_as_surplus();
         let mut over = self.too_many(bound).min(self.limits.surplus);
         self.out.over = self.over_low.max(self.out.over + gone);
+        let (waiting, breaker_holds) = (self.wait_briefly(), self.breaker_holds());
         for (at, (group, side)) in SURPLUS_ORDER.iter().enumerate() {
             // What failed goes first, and then what stood in.
             if at == 1 && self.limits.in_place {
-                let most = if self.spares_on_target() { 0 } else { self.existing_too_many(bound) };
-                over -= self.stand_ins(over.min(most));
+                over -= self.stand_ins(over.min(self.existing_too_many(bound) - waiting));
             }
             let current = matches!(side, Side::OnTarget | Side::RevisionUnknown);
             let young_replacement = *group == Group::Young && current;
@@ -406,26 +406,38 @@ impl Taker<'_, '_> {
             } else {
                 most
             };
-            if *group != Group::Failed && current && self.spares_on_target() {
+            if *group == Group::Failed || *side == Side::Named {
+                over -= self.take_surplus(*group, *side, most);
                 continue;
             }
+            if current && breaker_holds {
+                continue;
+            }
+            let most = most.min(self.existing_too_many(bound) - waiting);
             over -= self.take_surplus(*group, *side, most);
         }
         self.out.bound = bound;
     }
 
-    /// The breaker holds one off target, replaced or not, or it waits for minutes after a refusal: none that serves on
-    /// target goes in its place.
-    fn spares_on_target(&self) -> bool {
+    /// One off target, replaced or not: none that is on target goes in its place.
+    fn breaker_holds(&self) -> bool {
         let held = |row: &Row| {
             self.limits.breaker && looks_failed(self.input, row) && row.outdated && movable(row)
         };
-        let waits = |row: &Row| {
-            let free = !(row.is_untouchable() || row.returning);
+        self.left().any(held)
+    }
+
+    /// Named or to be replaced, and soon tried again after a refusal: those are the surplus, and none goes in their place.
+    fn wait_briefly(&self) -> i64 {
+        let waits = |row: &&Row| {
+            let free = !(row.is_untouchable() || row.returning) && row.group.exists();
             row.waits_briefly && free && (row.named || replaceable(row))
         };
-        let mut left = self.rows.iter().zip(&self.taken).filter(|(_, taken)| !**taken);
-        left.any(|(row, _)| held(row) || waits(row))
+        self.left().filter(waits).count() as i64
+    }
+
+    fn left(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().zip(&self.taken).filter(|(_, taken)| !**taken).map(|(row, _)| row)
     }
 
     /// How many exist above what the pool may have, as things stand after each pick.

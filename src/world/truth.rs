@@ -72,7 +72,7 @@ pub struct Brief<'a> {
     pub ready: bool,
     pub guest_since: Ms,
     pub deleting: bool,
-    /// It came up in vain, and will not serve.
+    /// It came up in vain or fell ill, and will not serve.
     pub failed: bool,
 }
 
@@ -122,7 +122,8 @@ impl World {
             ready: i.is_ready(),
             guest_since: i.guest_since,
             deleting: i.is_deleting(),
-            failed: matches!(i.state, Provisioning::Failed(_)) && !i.is_ready(),
+            failed: !i.is_ready()
+                && (i.guest == Guest::Sick || matches!(i.state, Provisioning::Failed(_))),
         })
     }
 

@@ -291,16 +291,25 @@ fn what_never_came_is_asked_for_again() {
 
 #[test]
 fn what_did_not_come_twice_is_asked_for_with_one_more() {
-    let tried = |pool: Pool, ago: Span| {
+    let times = |times: u32, pool: Pool, ago: Span| {
         let at = NOW.minus(ago);
         let until = at.plus(Span::minutes(2));
-        pool.state(|s| s.undelivered = Some(UndeliveredRaise { times: 1, at, until }))
+        pool.state(|s| s.undelivered = Some(UndeliveredRaise { times, at, until }))
     };
+    let tried = |pool: Pool, ago: Span| times(1, pool, ago);
     // Its machines may be listed late.
     let early = tried(lacking(9), Span::seconds(90)).plan();
     early.does(None, &[]).says("drift");
     tried(lacking(9), Span::seconds(130)).plan().does(Some(10), &[]);
     tried(lacking(10), Span::seconds(130)).plan().does(Some(10), &[]);
+    // Where the quota has no room for one more, the same is asked for, and a person who may settle the number.
+    let often = times(3, lacking(9), Span::minutes(12));
+    assert_eq!(often.plan().hold("drift").unwrap().verb, None);
+    let refused = often.raise_ended(9, 10, Span::minutes(9), no(Refusal::Quota));
+    let known = refused.plan();
+    let later = refused.after(&known, Span::minutes(20)).plan();
+    later.does(Some(9), &[]);
+    assert_eq!(later.hold("drift").unwrap().verb, Some("settleCapacity"));
     // Once nothing lacks it is forgotten.
     let whole = tried(Pool::new(6, "1", "0").settled().new_ready(6), Span::seconds(130)).plan();
     assert_eq!(whole.planned.state.undelivered, None);

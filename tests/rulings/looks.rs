@@ -5,12 +5,13 @@ use poolkeeper::model::calendar::{Window, Windows, Zone};
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::AskVerb;
-use poolkeeper::model::policy::Checkpoint;
+use poolkeeper::model::policy::{Checkpoint, Method};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::BackOff;
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool};
+use super::removals::set_aside;
 
 fn again(pool: &Pool) -> Span {
     pool.plan().planned.report.again.since(NOW)
@@ -118,6 +119,19 @@ fn a_moment_that_is_known_is_the_next_look() {
     ] {
         assert_eq!(again(&pool), Span::seconds(wait), "{name}");
     }
+}
+
+#[test]
+fn who_is_replaced_only_when_a_person_says_so_is_not_tried_again_by_itself() {
+    let outdated = Pool::new(3, "0", "1").old_ready(3).nodes();
+    let outdated = outdated.policy(|d| d.rollout.method = Method::OnDelete);
+    // Its next try would be due in two minutes.
+    let waits = set_aside(outdated, "o1", 1, Span::minutes(358));
+    assert_eq!(again(&waits), Span::minutes(5));
+    assert_eq!(waits.plan().hold("drainBlocked").map(|hold| hold.say.clone()), None);
+    let named = waits.named("o1", false);
+    assert_eq!(again(&named), Span::minutes(2));
+    named.plan().says("drainBlocked");
 }
 
 /// Three that took so long to come up, as their source says, and one that was born so long ago.

@@ -13,7 +13,7 @@ use crate::model::action::{Because, ModelWrite, READ_IS_FRESH, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome};
-use crate::model::machine::{Lifecycle, Machine};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::{Method, OnFailure, Unconfirmed};
 use crate::model::rollout::{Cause, Ending, GoodRevision, Stage};
 use crate::model::time::Time;
@@ -60,10 +60,11 @@ fn can_act(scene: &Scene) -> bool {
 }
 
 fn owed(truth: &Truth, scene: &Scene) -> Vec<Key> {
-    // Who is off the list may be gone.
+    // Who is off the list may be gone, and who is being deleted, by whomever, goes.
     let out = |machine: &Machine| {
         use Lifecycle::{Drained, Draining, Updating};
-        matches!(machine.lifecycle, Draining | Drained | Updating) && machine.missed == 0
+        let stays = machine.missed == 0 && machine.condition != Condition::Deleting;
+        matches!(machine.lifecycle, Draining | Drained | Updating) && stays
     };
     let idle = |look: &Look| {
         let there = matches!(look.standing, Standing::Leaving | Standing::Updating);

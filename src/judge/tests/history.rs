@@ -219,6 +219,8 @@ fn law_10_machines_are_put_back() {
     assert!(after_turns(&blind, 9, &[]).is_empty(), "nothing may be done");
     let unlisted = blocked().edit("a", |m| (m.condition, m.missed) = (Condition::Unknown, 1));
     assert!(after_turns(&unlisted, 9, &[]).is_empty(), "no list shows it");
+    let going = blocked().edit("a", |m| m.condition = Condition::Deleting);
+    assert!(after_turns(&going, 9, &[]).is_empty(), "others delete it");
     let back = blocked().edit("a", |m| m.lifecycle = Lifecycle::InService);
     assert!(after_turns(&back, 9, &[]).is_empty(), "back in service");
     assert_eq!(after_turns(&back, 3, &[real("a", true)]), [10], "the cordon stayed");
