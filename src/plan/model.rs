@@ -92,8 +92,20 @@ pub(super) fn settle_write(input: &Input, memory: &mut PoolState) {
     }
 }
 
+/// The set was not to be written just then, whatever the fields.
+const fn is_of_the_set(refusal: Refusal) -> bool {
+    !matches!(refusal, Refusal::Quota | Refusal::Forbidden | Refusal::Invalid)
+}
+
+fn stands_against(known: &ModelBackOff, fields: &ModelFields) -> bool {
+    known.fields == *fields || is_of_the_set(known.refusal)
+}
+
 fn back_off(memory: &mut PoolState, fields: ModelFields, at: Time, refused: Refused) {
-    let known = memory.model.back_off.take().filter(|known| known.fields == fields);
+    let of_the_set = is_of_the_set(refused.refusal);
+    let known = memory.model.back_off.take();
+    let known = known
+        .filter(|known| known.fields == fields || (of_the_set && is_of_the_set(known.refusal)));
     let times = known.map_or(1, |known| known.times.saturating_add(1));
     let wait = match refused.refusal {
         Refusal::Quota => NO_ROOM_AGAIN,
@@ -138,7 +150,10 @@ pub(super) fn given_up_at(input: &Input, memory: &PoolState) -> Option<Time> {
 pub(super) fn refused<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m ModelBackOff> {
     let waits = memory.model.back_off.as_ref().filter(|known| input.now < known.until);
     let known = waits.filter(|_| memory.model.writing.is_none())?;
-    let due = |grows| what(input, memory, grows).is_some_and(|(fields, ..)| fields == known.fields);
+    let due = |grows| {
+        let write = what(input, memory, grows);
+        write.is_some_and(|(fields, ..)| stands_against(known, &fields))
+    };
     (due(false) || due(true)).then_some(known)
 }
 
@@ -179,7 +194,7 @@ pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Optio
         return None;
     }
     let (fields, why, reason) = what(input, memory, grows)?;
-    if refused(input, memory).is_some_and(|known| known.fields == fields) {
+    if refused(input, memory).is_some_and(|known| stands_against(known, &fields)) {
         return None;
     }
     if why == ModelWrite::Wanted {

@@ -139,6 +139,11 @@ fn a_refused_write_is_asked_again_and_does_not_stop_the_pool_for_ever() {
         let turn = refused.plan();
         assert_eq!(written(&turn), None);
         turn.says("refused");
+        // A set that is busy is so for other fields as well.
+        let other =
+            refused.clone().policy(|d| d.model.image = Some(Image::Exact("v4".into()))).plan();
+        let at_once = (refusal == Refusal::Forbidden).then_some(("v4", ModelWrite::Wanted));
+        assert_eq!(written(&other), at_once, "{refusal:?}");
         let mut later = refused.after(&turn, Span::minutes(minutes).plus(Span::seconds(1)));
         later.open.clear();
         assert_eq!(written(&later.plan()), Some(("v3", ModelWrite::Wanted)), "{refusal:?}");

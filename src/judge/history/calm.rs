@@ -10,7 +10,7 @@ use super::super::truth::Truth;
 use crate::model::action::{Action, Because, Verb};
 use crate::model::budget::{Hold, HoldReason};
 use crate::model::calendar::WindowState;
-use crate::model::ids::{EntryId, Key, Revision};
+use crate::model::ids::{EntryId, Etag, Key, Revision};
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
@@ -316,6 +316,8 @@ struct Same {
     policy: Policy,
     revision: Revision,
     capacity: u32,
+    /// It moves with settings of the set that are in nothing else here.
+    version: Option<Etag>,
     window: WindowState,
     over_age: usize,
     settled: usize,
@@ -375,6 +377,7 @@ impl Same {
             policy: case.policy.clone(),
             revision: case.set.revision.clone(),
             capacity: case.set.capacity,
+            version: case.set.etag.clone(),
             window: case.policy.windows.at(scene.at),
             over_age: case.machines.iter().filter(old).count(),
             settled: case.machines.iter().filter(settled).count(),

@@ -13,7 +13,7 @@ use crate::model::budget::HoldReason;
 use crate::model::ids::{EntryId, Key, Revision};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{Entry, Outcome, Refusal};
-use crate::model::machine::{Condition, Lifecycle};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 
@@ -338,7 +338,8 @@ impl InTurn {
             let Some(machine) = truth.case.machines.get(report.index as usize) else { continue };
             let was_out = matches!(machine.lifecycle, Lifecycle::Draining | Lifecycle::Drained);
             let serves = machine.condition == Condition::Ready;
-            if was_out && serves && report.lifecycle == Lifecycle::InService {
+            let returns = was_out && serves && report.lifecycle == Lifecycle::InService;
+            if returns && !update_was_refused(truth, machine) {
                 back.push(machine.key());
             }
         }
@@ -353,6 +354,20 @@ impl InTurn {
             notes.add(7, say, back);
         }
     }
+}
+
+/// It was drained to be updated, before an update was refused for which the whole pool waits.
+fn update_was_refused(truth: &Truth, machine: &Machine) -> bool {
+    let (now, state) = (truth.case.now, &truth.case.planned.state);
+    let waits = state.request_backoff.iter().filter(|known| known.verb == Verb::Reimage);
+    let Some(refused) = waits.filter(|known| known.until > now).map(|known| known.at).max() else {
+        return false;
+    };
+    let drains = truth.case.journal.iter().filter(|entry| {
+        let of_it = |target: &Target| target.is(machine) && target.because == Because::Outdated;
+        entry.verb() == Verb::Drain && entry.action.targets().iter().any(of_it)
+    });
+    drains.map(|entry| entry.written).max().is_some_and(|written| written < refused)
 }
 
 fn window(scene: &Scene) -> bool {

@@ -169,7 +169,8 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
     // One that leaves only a wish which no read has shown leaves no bad model in the set.
     let left = if back { rollout.from.as_ref() } else { Some(&rollout.to) };
     let Some(bad) = left else { return };
-    let fails = back || stopped;
+    // People may go back from what served well.
+    let fails = stopped || (back && state.good_revision(bad).is_none());
     let failing = fails && case.set.revision == *bad;
     let good = |known: &&GoodRevision| known.revision != *bad;
     let fields = |known: &GoodRevision| known.fields.is_some();

@@ -179,6 +179,8 @@ fn law_8_quiet() {
     assert_eq!(last_of(120, &acts, 0), [8], "it acts");
     let changed = goal().edit("a", |m| m.workloads = 3);
     assert!(last_of(120, &changed, 1).is_empty(), "something changed");
+    let version = goal().set(|pool| pool.set.etag = Some(crate::model::ids::Etag::new("9")));
+    assert!(last_of(120, &version, 1).is_empty(), "the set changed");
     let memory = goal().set(|pool| pool.state.honoured.push(crate::model::ids::AskId::new("x")));
     assert_eq!(last_of(120, &memory, 0), [8], "its memory moves");
 }
@@ -290,6 +292,8 @@ fn law_10_nothing_comes_up_on_a_failed_model() {
         (rollout.from, rollout.to) = (Some(Revision::new(NEW)), Revision::new(OLD));
     };
     assert_eq!(alone(&ours("ab", back)), [10], "on the way back from it");
+    let served = ours("ab", back).recall(|state| state.good_revisions.push(good(NEW)));
+    assert!(alone(&served).is_empty(), "on the way back from one that served");
     let there = ours("ab", back).set(|pool| pool.set.revision = Revision::new(OLD));
     assert!(alone(&there).is_empty(), "it was put back");
     let forwards = |over: Option<&str>| {

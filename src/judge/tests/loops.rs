@@ -6,6 +6,7 @@ use crate::judge::history::{Past, REFUSED_AN_HOUR};
 use crate::judge::{Birth, Real, Sent, Truth, after};
 use crate::model::action::Verb;
 use crate::model::ids::Key;
+use crate::model::rollout::RequestBackOff;
 use Because::{Outdated, Surplus};
 
 fn told(pool: Pool) -> Pool {
@@ -95,6 +96,37 @@ fn rest_with(served: bool, now: Time) -> Pool {
     let pool = told(Pool::of(3, 1, 0).serving("abc", NEW).no_rollout());
     let pool = pool.with("n", NEW, Condition::Provisioning);
     Pool { now, ..pool.edit("n", |m| m.ever_available = served) }
+}
+
+#[test]
+fn machines_are_drained_and_put_back_in_turn() {
+    let rounds = |updates_wait: bool, drained: Span| {
+        let mut past = Past::default();
+        let pool = || Pool::of(4, 1, 0).serving("abcd", OLD);
+        let mut any = false;
+        for name in ["a", "b", "c", "d"] {
+            let drain = [Sent { took: true, ..sent(Verb::Drain) }];
+            let begun = Meanwhile { sent: &drain, ..Meanwhile::default() };
+            any |= turn_with(&told(pool()), &mut past, &begun);
+            let out = pool().drain(name, Outdated).earlier(drained, &[]);
+            let out = out.edit(name, |m| m.lifecycle = Lifecycle::Draining).restore(name);
+            let waits = RequestBackOff {
+                verb: Verb::Reimage,
+                refusal: Refusal::Forbidden,
+                code: None,
+                times: 1,
+                at: ago(Span::minutes(5)),
+                until: NOW.plus(Span::minutes(25)),
+                retry_at: None,
+            };
+            let out = out.recall(|s| s.request_backoff.extend(updates_wait.then(|| waits.clone())));
+            any |= turn_with(&told(out), &mut past, &Meanwhile::default());
+        }
+        any
+    };
+    assert!(rounds(false, Span::minutes(9)), "nothing was refused");
+    assert!(!rounds(true, Span::minutes(9)), "updates were refused since");
+    assert!(rounds(true, Span::minutes(2)), "they were refused before");
 }
 
 #[test]

@@ -13,7 +13,9 @@ mod size;
 mod windows;
 
 use super::{Case, Note, before};
-use crate::model::action::{Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target};
+use crate::model::action::{
+    Action, Because, Class, Expect, ModelWrite, READ_IS_FRESH, Target, Verb,
+};
 use crate::model::budget::Hold;
 use crate::model::ids::{
     AskId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
@@ -24,8 +26,8 @@ use crate::model::machine::{
     Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
 use crate::model::plan::{
-    Ask, AskAnswer, AskArgs, AskVerb, Estimate, Facts, Numbers, Planned, Report, RolloutPhase,
-    RolloutReport, WaitKind,
+    Ask, AskAnswer, AskArgs, AskVerb, Estimate, Facts, MachineReport, Numbers, Planned, Report,
+    RolloutPhase, RolloutReport, WaitKind, Why,
 };
 use crate::model::policy::{Draft, Policy};
 use crate::model::quantity::{Quantity, resolve};
@@ -269,7 +271,7 @@ impl Pool {
             resolved: resolve(rollout.max_surge, rollout.max_unavailable, desired),
             numbers: Numbers { desired, ..Numbers::default() },
             notices: Vec::new(),
-            machines: Vec::new(),
+            machines: self.given_back(),
             holds: self.holds.clone(),
             asks: self.asked.then(answer).into_iter().collect(),
             rollout: RolloutReport {
@@ -286,6 +288,22 @@ impl Pool {
             again: self.again,
         };
         Planned { actions: self.actions.clone(), report, state: self.state.clone() }
+    }
+
+    /// What is restored is told to be in service from now on.
+    fn given_back(&self) -> Vec<MachineReport> {
+        let restores = self.actions.iter().filter(|action| action.verb() == Verb::Restore);
+        let back: Vec<&Target> = restores.flat_map(Action::targets).collect();
+        let machines = (0..).zip(&self.machines);
+        let machines = machines.filter(|(_, m)| back.iter().any(|target| target.is(m)));
+        let told = machines.map(|(index, _)| MachineReport {
+            index,
+            class: Class::Outdated,
+            lifecycle: Lifecycle::InService,
+            why: Why::Restored,
+            next: None,
+        });
+        told.collect()
     }
 
     pub(super) fn notes(&self) -> Vec<Note> {
