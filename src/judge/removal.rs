@@ -284,7 +284,9 @@ pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
 /// updated.
 fn stand_ins_first(scene: &Scene, notes: &mut Notes) {
     let case = scene.case;
-    let rollout = case.before.and_then(|before| before.rollout.as_ref()).or(scene.rollout());
+    // What was made beside the rollout that a way back leaves stands in for nothing of it.
+    let was = case.before.and_then(|before| before.rollout.as_ref());
+    let rollout = scene.rollout().or(was);
     let Some(opened) = rollout.map(|rollout| rollout.opened) else { return };
     let updates = case.journal.iter().filter(|entry| entry.verb() == Verb::Reimage);
     let targets: Vec<_> = updates.flat_map(|entry| entry.action.targets()).collect();

@@ -1,7 +1,7 @@
 //! What our requests, and their ends, make of a machine: on its way out, on its way back, or in service.
 
 use crate::model::action::{Because, Verb};
-use crate::model::journal::{Entry, Outcome, Phase};
+use crate::model::journal::{Entry, Outcome, Phase, Refusal};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::Method;
@@ -153,10 +153,15 @@ fn was_taken_back(machine: &Machine, ended: Time) -> bool {
     machine.lifecycle == Lifecycle::InService && machine.lifecycle_since >= ended
 }
 
-/// A drain that was begun, of a machine that is in service again, is withdrawn by lifting what it did.
+/// A drain that was begun, of a machine that is in service again, is withdrawn by lifting what it did; or the cluster says
+/// that this ended it.
 fn was_lifted(drain: &Entry, machine: &Machine) -> bool {
-    let withdrawn = matches!(drain.outcome(), Some((_, Outcome::Withdrawn)));
-    withdrawn && drain.accepted().is_some() && machine.lifecycle == Lifecycle::InService
+    let lifted = match drain.outcome() {
+        Some((_, Outcome::Withdrawn)) => true,
+        Some((_, Outcome::Refused(refused))) => refused.refusal == Refusal::Preempted,
+        _ => false,
+    };
+    lifted && drain.accepted().is_some() && machine.lifecycle == Lifecycle::InService
 }
 
 /// A listing told that it left no trace, and no answer of the cloud that it did not happen.

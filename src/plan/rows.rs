@@ -101,6 +101,8 @@ pub(super) struct Row {
     pub waits_no_more: bool,
     /// It waits, and is tried again: it is to go still, or one more than are wanted is.
     pub tried_later: bool,
+    /// It leaves, and would be failed if it were given back.
+    pub fails: bool,
     /// Leaving for longer than the deadline.
     pub overdue: bool,
     pub written_off: bool,
@@ -182,6 +184,7 @@ fn fresh(machine: &Machine, index: u32, zone: u16, written_off: bool) -> Row {
         stays: machine.is_kept_by_people(),
         waits_no_more: false,
         tried_later: false,
+        fails: false,
         overdue: false,
         written_off,
         unlisted: machine.missed > 0,
@@ -222,6 +225,8 @@ pub(super) fn classify(
                 false => group(input, machine, burst),
             };
         }
+        row.fails = row.group == Group::Leaving
+            && group(input, &in_service(machine), burst) == Group::Failed;
         row.written_off &= matches!(row.group, Group::Leaving | Group::Ghost);
         let now = !row.stays && machine.delete_request().is_some_and(|request| request.now);
         row.waiting = setbacks::holds_back(input, memory, machine, now);

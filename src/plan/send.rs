@@ -42,7 +42,8 @@ impl Sent {
 
 /// What comes back before anything is created.
 pub(super) fn restores(row: &Row) -> bool {
-    row.group == Group::Gray || (row.is_on_its_way() && row.because == Some(Because::Surplus))
+    let surplus = row.is_on_its_way() && row.because == Some(Because::Surplus);
+    row.group == Group::Gray || (surplus && !row.fails)
 }
 
 #[derive(Default)]
@@ -55,8 +56,15 @@ struct Batches {
     awaited: Vec<usize>,
     /// Lost machines that nothing taken back stands in for.
     missing: i64,
+    /// Failed machines on their way out as surplus: so many are there above D.
+    failed_over: i64,
     /// The deletes are asked a second time, and may be forced.
     again: bool,
+}
+
+/// To give it back would fill no place.
+fn leaves_failed(row: &Row) -> bool {
+    row.is_on_its_way() && row.because == Some(Because::Surplus) && row.fails
 }
 
 /// `doubt`: it is not known what a lost request did.
@@ -84,6 +92,8 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool, doubt: b
 
 fn restore(desk: &Desk, batches: &mut Batches) {
     batches.missing = desk.count.fill();
+    let failed = desk.rows.iter().filter(|row| leaves_failed(row)).count() as i64;
+    batches.failed_over = desk.count.exist + desk.count.failed + failed - desk.count.desired;
     let replaced =
         |row: &&Row| row.group == Group::Leaving && row.because == Some(Because::Outdated);
     let replaced = desk.rows.iter().filter(replaced).count() as i64;
@@ -190,7 +200,12 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize, doubt: bool) {
     }
     let updates = is_updated(desk, row);
     let stays = if updates { row.is_frozen() } else { row.is_untouchable() };
-    let wanted = still_wanted(desk, row, batches.missing).filter(|_| !stays);
+    let missing = match leaves_failed(row) && batches.failed_over > 0 {
+        true => 0,
+        false => batches.missing,
+    };
+    batches.failed_over -= i64::from(leaves_failed(row));
+    let wanted = still_wanted(desk, row, missing).filter(|_| !stays);
     let Some(because) = wanted else {
         if !restore_waits(desk, row) {
             take_back(desk, batches, at, Why::ReasonEnded);

@@ -219,10 +219,9 @@ impl Stage {
             let extra = listed.is_none() && !brief.deleting && extras > 0;
             extras -= u32::from(extra);
             let hidden = || listed.is_none() && self.is_hidden(brief.vm, brief.created);
-            // Taken away by the cloud before anybody saw it.
-            let taken =
-                || listed.is_none() && brief.deleting && !self.touched.contains_key(&brief.vm);
-            let unheard = extra || hidden() || taken();
+            // Taken away before anybody saw it, or on its way out and listed no more.
+            let taken = listed.is_none() && brief.deleting;
+            let unheard = extra || hidden() || taken;
             let unseen = |row: &&mut Shown| {
                 brief.deleting && !row.leaving && !self.touched.contains_key(&brief.vm)
             };

@@ -127,11 +127,24 @@ fn what_lies_on_a_node_is_remembered_while_the_cloud_deletes_its_machine() {
 
 #[test]
 fn a_drain_that_was_withdrawn_once_its_machine_was_back_in_service_is_not_taken_back_again() {
-    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
-    let pool = pool.drain_ended("n1", Because::Surplus, Outcome::Withdrawn);
-    let back = pool.lifecycle("n1", Lifecycle::InService, Span::seconds(30));
-    assert_eq!(back.plan().restored(), Vec::<&str>::new());
-    assert_eq!(back.lifecycle("n1", Lifecycle::Draining, Span::ZERO).plan().restored(), ["n1"]);
+    for outcome in [Outcome::Withdrawn, refused(Refusal::Preempted)] {
+        let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+        let pool = pool.drain_ended("n1", Because::Surplus, outcome);
+        let back = pool.lifecycle("n1", Lifecycle::InService, Span::seconds(30));
+        assert_eq!(back.plan().restored(), Vec::<&str>::new());
+        assert_eq!(back.lifecycle("n1", Lifecycle::Draining, Span::ZERO).plan().restored(), ["n1"]);
+    }
+}
+
+#[test]
+fn one_that_failed_is_not_given_back_to_fill_a_place() {
+    let pool = Pool::new(3, "1", "0").settled().new_ready(1).new_failed(3).nodes();
+    let pool = pool.drain_ended("n2", Because::Surplus, Outcome::Done);
+    let turn = pool.plan();
+    assert_eq!((turn.restored(), turn.deleted().contains(&"n2")), (vec![], true));
+    // Where it serves again it is: two are missing.
+    let serves = pool.edit("n2", |m| m.condition = Condition::Ready).plan();
+    assert_eq!((serves.restored(), serves.deleted().contains(&"n2")), (vec!["n2"], false));
 }
 
 #[test]
