@@ -191,9 +191,9 @@ pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
     let (mut under_way, mut wished, mut kept, mut taken) = (0, 0, tally.kept, Vec::new());
     for (machine, look) in scene.pairs() {
         let named = machine.delete_request().is_some();
-        // Held or protected while it was drained: it is given back, and stays as it is. The tally has those that exist.
+        // Given back, it stands in its place as it is. The tally has those that exist.
         let given_back = look.hit == Hit::Restored && !look.exists();
-        kept += i64::from(look.outdated && look.kept && given_back);
+        kept += i64::from(look.outdated && !named && given_back);
         wished += i64::from(named && look.standing == Standing::Leaving);
         let replaced = matches!(look.hit, Hit::Updated | Hit::Removed(Because::Outdated));
         if !look.outdated || look.kept || named {

@@ -238,7 +238,12 @@ pub(super) fn classify(
         row.waiting |= taken_back;
         if row.group == Group::Ready {
             row.doubted = setbacks::may_be_gone(input, memory, machine);
-            row.group = if taken_back || row.doubted { Group::Unready } else { Group::Ready };
+            row.group = match taken_back || row.doubted {
+                true if machine.ever_available => Group::Unready,
+                // Nobody counted on it yet.
+                true => Group::Young,
+                false => Group::Ready,
+            };
         } else if matches!(row.group, Group::Unready | Group::Young) {
             // An old listing makes one that serves look as if it had only just begun.
             row.doubted = machine.condition == Condition::Ready;

@@ -363,3 +363,16 @@ fn in_a_pool_of_one_or_two_all_must_be_gone_and_something_else_must_say_so() {
         assert!(class == "failed" || turn.deleted().is_empty());
     }
 }
+
+#[test]
+fn one_that_may_be_gone_is_counted_on_only_where_it_served() {
+    let pool = |served| {
+        let pool = Pool::new(3, "1", "0").settled().new_ready(3);
+        let doubt = (pool.machine("n3").key(), NOW.minus(Span::minutes(2)));
+        let pool = pool.edit("n3", |m| m.ever_available = served);
+        pool.state(|s| s.doubted.push(doubt))
+    };
+    let numbers = |served| pool(served).plan().planned.report.numbers;
+    assert_eq!((numbers(true).promise, numbers(true).young), (3, 0));
+    assert_eq!((numbers(false).promise, numbers(false).young), (2, 1));
+}

@@ -231,8 +231,11 @@ fn law_11_no_more_leave_than_a_checkpoint_lets_come() {
     lawful("what is held stands for itself", &kept.delete("a", Outdated));
     let drained = pool(2).drain("b", Outdated).earlier(Span::minutes(5), &[]);
     let drained = drained.edit("b", |m| m.lifecycle = Lifecycle::Draining);
-    let given_back = drained.edit("b", held).restore("b");
+    let given_back = drained.clone().edit("b", held).restore("b");
     lawful("held while it was drained, it is given back", &given_back.delete("a", Outdated));
+    let released = drained.restore("b");
+    lawful("given back for another reason", &released.clone().delete("a", Outdated));
+    breaks(&[11], "and not two for one", &released.delete("ac", Outdated));
     let cordoned = pool(2).drain("b", Outdated).earlier(Span::minutes(5), &done(Span::minutes(1)));
     let cordoned = cordoned.edit("b", held).restore("b");
     breaks(&[11], "what is held counts once", &cordoned.delete("ac", Outdated));
