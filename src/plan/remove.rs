@@ -10,6 +10,7 @@ use super::refusals::Supply;
 use super::rows::{Doing, Group, Kept, Row};
 
 mod stand_ins;
+mod waiting;
 
 /// What a class is allowed beside its number.
 #[derive(Debug, Clone, Copy)]
@@ -417,27 +418,6 @@ impl Taker<'_, '_> {
             over -= self.take_surplus(*group, *side, most);
         }
         self.out.bound = bound;
-    }
-
-    /// One off target, replaced or not: none that is on target goes in its place.
-    fn breaker_holds(&self) -> bool {
-        let held = |row: &Row| {
-            self.limits.breaker && looks_failed(self.input, row) && row.outdated && movable(row)
-        };
-        self.left().any(held)
-    }
-
-    /// Named or to be replaced, and soon tried again after a refusal: those are the surplus, and none goes in their place.
-    fn wait_briefly(&self) -> i64 {
-        let waits = |row: &&Row| {
-            let free = !(row.is_untouchable() || row.returning) && row.group.exists();
-            row.waits_briefly && free && (row.named || replaceable(row))
-        };
-        self.left().filter(waits).count() as i64
-    }
-
-    fn left(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().zip(&self.taken).filter(|(_, taken)| !**taken).map(|(row, _)| row)
     }
 
     /// How many exist above what the pool may have, as things stand after each pick.

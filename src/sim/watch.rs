@@ -220,8 +220,7 @@ impl Stage {
             extras -= u32::from(extra);
             let hidden = || listed.is_none() && self.is_hidden(brief.vm, brief.created);
             // Taken away before anybody saw it, or on its way out and listed no more.
-            let taken = listed.is_none() && brief.deleting;
-            let unheard = extra || hidden() || taken;
+            let unheard = extra || hidden() || (listed.is_none() && brief.deleting);
             let unseen = |row: &&mut Shown| {
                 brief.deleting && !row.leaving && !self.touched.contains_key(&brief.vm)
             };
@@ -251,12 +250,10 @@ impl Stage {
             }
         }
         let gone = shown.rows.into_iter().filter_map(|row| {
-            let serves = Some(row.serves?);
-            let touched = self.touched.contains_key(&row.vm);
             Some(Real {
                 key: Key::shared(row.text),
-                serves,
-                touched,
+                serves: Some(row.serves?),
+                touched: self.touched.contains_key(&row.vm),
                 cordoned: false,
                 deleting: true,
                 failed: false,
