@@ -1,5 +1,6 @@
 //! Whether the number counts machines that are being deleted: how it is learnt, and what is raised meanwhile.
 
+use poolkeeper::model::action::Because;
 use poolkeeper::model::ids::EntryId;
 use poolkeeper::model::inventory::Orchestration;
 use poolkeeper::model::journal::Outcome;
@@ -9,6 +10,14 @@ use poolkeeper::model::rollout::{DeleteEffect, Probe};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool};
+
+#[test]
+fn what_is_only_drained_takes_no_room_of_a_raise() {
+    let pool = Pool::new(3, "2", "1").old_ready(3).nodes().capacity(3);
+    let pool = pool.set(|set| set.orchestration = Orchestration::Flexible);
+    let drained = pool.drain_open("o1", Because::Outdated);
+    assert_eq!(drained.plan().raise(), Some((3, 5)));
+}
 
 #[test]
 fn what_stays_listed_after_its_delete_may_be_made_up_for_too() {

@@ -5,6 +5,7 @@ use poolkeeper::model::ids::InstanceId;
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{AskVerb, Why};
+use poolkeeper::model::rollout::KeyBackOff;
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, blocked, refused};
@@ -134,6 +135,29 @@ fn a_drain_that_was_withdrawn_once_its_machine_was_back_in_service_is_not_taken_
         assert_eq!(back.plan().restored(), Vec::<&str>::new());
         assert_eq!(back.lifecycle("n1", Lifecycle::Draining, Span::ZERO).plan().restored(), ["n1"]);
     }
+}
+
+#[test]
+fn a_restore_that_went_well_ends_no_wait_that_began_later() {
+    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+    let wait = KeyBackOff {
+        key: pool.machine("n1").key(),
+        times: 1,
+        at: NOW.minus(Span::seconds(10)),
+        until: NOW.plus(Span::seconds(20)),
+        code: None,
+        retry_at: None,
+        now: false,
+    };
+    let waits = pool.state(|s| s.restore_backoff.push(wait));
+    let ended = |ago: Span| {
+        let (targets, before) = (waits.targets(&["n1"], Because::Surplus), NOW);
+        let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
+        let done = Phase::Ended { at: NOW.minus(ago), accepted: None, outcome: Outcome::Done };
+        let turn = waits.clone().entry(restore, Span::minutes(1), done).plan();
+        turn.planned.state.restore_backoff.len()
+    };
+    assert_eq!((ended(Span::seconds(40)), ended(Span::seconds(5))), (1, 0));
 }
 
 #[test]

@@ -237,6 +237,11 @@ fn a_cut_or_old_listing_does_nothing_and_remembers_nothing() {
         assert!(turn.is_idle() && turn.accepted().iter().all(|yes| !yes));
         assert_eq!(Some(&turn.planned.state), turn.before.as_ref());
     }
+    let old = pool.clone().set(|set| set.read_at = NOW.minus(Span::seconds(61))).plan();
+    assert_eq!(old.hold("listingStale").unwrap().numbers, [("ageSeconds", 61)]);
+    // So is one that began before our last write was answered.
+    let answered = pool.delete_open(&["o1"], Span::ZERO).plan();
+    assert_eq!(answered.hold("listingStale").unwrap().numbers, [("ageSeconds", 1)]);
 }
 
 #[test]

@@ -106,6 +106,8 @@ fn a_pool_full_of_failed_machines_lets_one_go_after_the_window() {
         m.first_seen = NOW.minus(Span::minutes(40));
     });
     assert_eq!(bad.plan().deleted(), ["n3"]);
+    // One that is held is not the one.
+    assert_eq!(pool(Span::minutes(60)).held("n1").plan().deleted(), ["n2"]);
 }
 
 #[test]

@@ -26,6 +26,10 @@ fn on_a_cut_or_old_listing_nothing_is_said_of_decisions() {
             assert_eq!(turn.report(id).why, Why::WaitsPicture, "{id}");
         }
     }
+    // Where all that failed leave, none is repaired in turn.
+    let alone = Pool::new(6, "1", "1").settled().new_ready(5).new_failed(1).plan();
+    assert_eq!(alone.deleted(), ["n6"]);
+    alone.is_silent_on("repairInTurn");
     // Those that the cut listing lacks are named by the one hold there is.
     let dark = pool.edit("o3", |m| m.condition = Condition::Unknown);
     let turn = dark.set(|set| set.complete = false).plan();

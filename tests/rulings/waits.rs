@@ -43,6 +43,12 @@ fn what_waits_is_written_down_byte_for_byte_while_it_waits() {
     assert!(first.waiting.iter().all(|wait| wait.since == NOW));
     let later = waits.clone().shown().shown();
     assert_eq!(later.state.as_ref(), Some(&first));
+    // A checkpoint that is not reached waits for nobody.
+    let ahead = Pool::new(10, "2", "0").old_ready(10);
+    let ahead = ahead.policy(|d| {
+        d.rollout.checkpoints = vec![checkpoint(1, Span::ZERO, true, &[])];
+    });
+    assert_eq!(ahead.shown().state.unwrap().waiting, []);
     // Of several none is meant; each is approved by its name, and by no other number.
     let turn = waits.clone().ask(AskVerb::Approve).plan();
     assert_eq!(turn.accepted(), [false]);

@@ -1,9 +1,10 @@
 //! Law 11: the moves of a rollout, each with cause.
 
 use super::*;
+use crate::model::ids::Key;
 use crate::model::plan::{AskVerb, Gate, Verdict, WaitKind};
 use crate::model::policy::{Adopt, Checkpoint, Method};
-use crate::model::rollout::{Ended, Ending, PauseRequest, Wait};
+use crate::model::rollout::{Ended, Ending, Exception, KeyBackOff, PauseRequest, Wait};
 
 fn ended(how: Ending, at: Time) -> Ended {
     Ended {
@@ -295,4 +296,57 @@ fn what_waits_for_an_approval_is_shown_first() {
         pool.before.as_mut().unwrap().waiting.clone_from(&known.state.waiting);
     });
     lawful("it was shown", &known);
+}
+
+fn is_told(pool: &Pool, what: &str) -> bool {
+    pool.notes().iter().any(|note| note.law == 11 && note.say.contains(what))
+}
+
+#[test]
+fn what_an_update_did_not_change_is_remembered_and_not_updated_again() {
+    let in_place = Pool::of(3, 0, 1).serving("abc", OLD).set(|pool| {
+        pool.draft.rollout.method = Method::Reimage;
+    });
+    let vain = || (Key::new("vm-a"), Revision::new(NEW));
+    let known = in_place.clone().recall(|state| state.in_vain = vec![vain()]);
+    let again = "updates in place again";
+    assert!(is_told(&known.clone().reimage("a"), again));
+    assert!(!is_told(&known.clone().reimage("b"), again), "another machine");
+    assert!(!is_told(&asked(known.reimage("a"), AskVerb::Retry), again), "a person says so");
+    let other =
+        in_place.clone().recall(|state| state.in_vain = vec![(vain().0, Revision::new(OLD))]);
+    assert!(!is_told(&other.reimage("a"), again), "of another target");
+    let tried = in_place.recall(|state| {
+        state.rollout.as_mut().unwrap().tried = vec![Key::new("vm-a")];
+    });
+    let told = |state: &mut PoolState| state.in_vain = vec![vain()];
+    let forgets = "forgets what an update in place";
+    let learns = |pool: Pool| pool.set(|pool| pool.state.surplus_confirmed ^= true);
+    assert!(is_told(&learns(tried.clone()), forgets));
+    assert!(!is_told(&learns(tried.recall(told)), forgets), "it is remembered");
+}
+
+#[test]
+fn only_what_was_blocked_before_is_gone_without() {
+    let left = |blocked: &str, times: u32| {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD);
+        let known = KeyBackOff {
+            key: Key::new(format!("vm-{blocked}")),
+            times,
+            at: ago(Span::hours(1)),
+            until: NOW.plus(Span::hours(1)),
+            code: None,
+            retry_at: None,
+            now: false,
+        };
+        let pool = pool.recall(|state| state.blocked = vec![known.clone()]);
+        pool.set(|pool| {
+            let (key, to) = (Key::new("vm-a"), Revision::new(NEW));
+            pool.state.exceptions.push(Exception { key, to, at: NOW, cleared: false });
+        })
+    };
+    let without = "goes without";
+    assert!(!is_told(&left("a", 1), without), "it was blocked");
+    assert!(is_told(&left("b", 1), without), "another was");
+    assert!(is_told(&left("a", 0), without), "it was not tried");
 }

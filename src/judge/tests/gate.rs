@@ -46,6 +46,9 @@ fn law_11_closed_to_raises() {
     lawful("a lost one", &two.raise(1));
     let two = Pool::of(3, 1, 0).serving("ab", OLD).recall(paused);
     breaks(&[11], "more than was lost", &two.raise(2));
+    let comes = Pool::of(3, 1, 0).serving("ab", OLD).recall(paused).raise(1);
+    let comes = comes.earlier(Span::seconds(30), &accepted(Span::seconds(20))).raise(1);
+    assert!(comes.notes().iter().any(|note| note.law == 11), "the lost one is on its way");
     let wish = three().edit("a", |m| named(m, false));
     lawful("for a named one", &wish.raise(1));
 }

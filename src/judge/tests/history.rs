@@ -174,6 +174,11 @@ fn law_8_quiet() {
     };
     assert!(last_of(120, &goal(), 0).is_empty(), "quiet");
     assert_eq!(last_of(120, &goal(), 1), [8], "it writes records");
+    let mut past = Past::default();
+    let lacks = told(Pool::of(4, 1, 0).serving("abc", NEW), "x");
+    let wrote = Beside { stored: 1, ..Beside::default() };
+    let lacking: Vec<u8> = (0..120).flat_map(|_| turn(&lacks, &mut past, wrote)).collect();
+    assert!(!lacking.contains(&8), "the goal does not hold");
     assert!(last_of(20, &goal(), 1).is_empty(), "it has just come to rest");
     let acts = goal().set(|pool| pool.draft.unconfirmed = Unconfirmed::Hold).restore("a");
     assert_eq!(last_of(120, &acts, 0), [8], "it acts");
