@@ -7,6 +7,7 @@ use crate::model::policy::Method;
 use crate::model::revision::differs;
 use crate::model::rollout::PoolState;
 
+use super::journal::{CLOCK_SKEW, born};
 use super::rows::{Group, Kept, Row, is};
 
 /// Remembered at most.
@@ -54,17 +55,19 @@ pub(super) fn note_in_vain(input: &Input, memory: &mut PoolState, rows: &[Row]) 
     });
 }
 
-/// Made while the rollout was open, or the last one, and not updated; what was there when it opened was not.
-pub(super) fn was_made_beside(memory: &PoolState, machine: &Machine) -> bool {
+/// Made while the rollout was open, or the last one, and not updated; what was there when it opened was not, and was only
+/// listed late.
+pub(super) fn was_made_beside(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
     let (opened, ended) = match (&memory.rollout, &memory.last) {
         (Some(rollout), _) => (Some(rollout.opened), None),
         (None, Some(last)) => (last.opened, Some(last.at)),
         (None, None) => (None, None),
     };
-    let born = machine.first_seen;
+    let seen = machine.first_seen;
+    let made = born(input, machine).plus(CLOCK_SKEW);
     machine.updated.is_none()
-        && opened.is_some_and(|opened| born > opened)
-        && ended.is_none_or(|ended| born <= ended)
+        && opened.is_some_and(|opened| seen > opened && made > opened)
+        && ended.is_none_or(|ended| seen <= ended)
 }
 
 /// Updated since the rollout was opened, whether that is tried once more or not.

@@ -318,7 +318,8 @@ pub(super) fn mark(input: &Input, memory: &PoolState, reference: &Reference, row
         let machine = row.machine(input);
         let tried = all_tried.iter().any(|key| is(key, machine));
         row.updated = tried || in_place::was_updated(memory, machine);
-        row.stands_in = in_place && !row.updated && in_place::was_made_beside(memory, machine);
+        row.stands_in =
+            in_place && !row.updated && in_place::was_made_beside(input, memory, machine);
         let request = machine.delete_request();
         let person = machine.hold().is_some();
         // Protection from scale-in is no protection from an update of what stays.

@@ -91,6 +91,9 @@ fn the_newest_of_those_that_stand_in_goes_first() {
     // A machine that was there before the rollout, and was not updated, stands in for no other.
     let older = pool.edit("n4", born(Span::hours(3)));
     older.plan().does(None, &["n3"]);
+    // Nor does one that was there, and of which a list tells only now.
+    let late = older.clone().edit("n4", |m| m.first_seen = NOW.minus(Span::minutes(30)));
+    late.plan().does(None, &["n3"]);
     // Nor does one that was updated itself.
     let updated = older.edit("n3", |m| m.updated = Some(NOW.minus(Span::minutes(9))));
     assert!(!updated.plan().deleted().contains(&"n3"));

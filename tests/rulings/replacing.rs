@@ -297,7 +297,8 @@ fn what_stood_in_goes_though_an_update_brought_nothing() {
         let rollout = state.rollout.as_mut().unwrap();
         (rollout.tried, rollout.opened) = (vec![tried], super::kit::NOW.minus(Span::hours(2)));
     });
-    let pool = pool.edit("n3", |m| m.first_seen = super::kit::NOW.minus(Span::hours(1)));
+    let made = super::kit::NOW.minus(Span::hours(1));
+    let pool = pool.edit("n3", |m| (m.created, m.first_seen) = (made, made));
     let pool = pool.policy(|d| d.unconfirmed = Unconfirmed::Allow);
     let turn = pool.plan();
     assert_eq!(turn.phase(), RolloutPhase::SucceededWithExceptions);

@@ -60,7 +60,7 @@ fn can_act(scene: &Scene) -> bool {
 }
 
 fn owed(truth: &Truth, scene: &Scene) -> Vec<Key> {
-    // Who is off the list may be gone, and who is being deleted, by whomever, goes.
+    // Who is off the list may be gone, and who is being deleted goes.
     let out = |machine: &Machine| {
         use Lifecycle::{Drained, Draining, Updating};
         let stays = machine.missed == 0 && machine.condition != Condition::Deleting;
