@@ -179,7 +179,7 @@ def main():
     for built in [target / "debug/incremental", *target.glob("debug/.fingerprint/poolkeeper-*")]:
         shutil.rmtree(built, ignore_errors=True)
     if verdict(tree, target) != "missed":
-        sys.exit("mutants: the suites do not pass on the unchanged tree")
+        sys.exit(f"mutants: the suites do not pass on the unchanged tree; see cargo test --manifest-path {tree / 'Cargo.toml'}")
     for name in drawn:
         if name in found:
             continue

@@ -98,7 +98,7 @@ fn left_elsewhere(scene: &Scene, notes: &mut Notes) {
 /// What is newly remembered as good has served here, and its fields are the ones that were read with it.
 fn proven(scene: &Scene, notes: &mut Notes) {
     let case = scene.case;
-    // At first sight what most machines have is taken for good.
+    // On first sight the planner takes the revision of most machines for good.
     let Some(before) = case.before.filter(|before| before.adopted.is_some()) else { return };
     for good in &case.planned.state.good_revisions {
         let known = before.good_revision(&good.revision);

@@ -191,7 +191,7 @@ pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
     let (mut under_way, mut wished, mut kept, mut taken) = (0, 0, tally.kept, Vec::new());
     for (machine, look) in scene.pairs() {
         let named = machine.delete_request().is_some();
-        // Given back, it stands in its place as it is. The tally has those that exist.
+        // A machine that the plan gives back keeps its place. The tally counts those that exist.
         let given_back = look.hit == Hit::Restored && !look.exists();
         kept += i64::from(look.outdated && !named && given_back);
         wished += i64::from(named && look.standing == Standing::Leaving);

@@ -284,7 +284,7 @@ pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
 /// updated.
 fn stand_ins_first(scene: &Scene, notes: &mut Notes) {
     let case = scene.case;
-    // What was made beside the rollout that a way back leaves stands in for nothing of it.
+    // A rollback is a rollout of its own: machines made before it opened are not its stand-ins.
     let was = case.before.and_then(|before| before.rollout.as_ref());
     let rollout = scene.rollout().or(was);
     let Some(opened) = rollout.map(|rollout| rollout.opened) else { return };

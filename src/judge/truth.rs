@@ -23,7 +23,7 @@ pub struct Real {
     /// Out of service by a cordon of ours, now.
     pub cordoned: bool,
     pub deleting: bool,
-    /// It fell ill, or the cloud gave it up, whether a read showed it yet or not.
+    /// It fell ill, or the cloud failed to provision it; a read need not have shown it yet.
     pub failed: bool,
     /// Made by others, and not shown by the read.
     pub unheard: bool,

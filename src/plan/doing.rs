@@ -11,7 +11,7 @@ use crate::model::time::{Span, Time};
 use super::journal::{Journal, Touch};
 use super::rows::{Doing, Group, Row, is};
 use super::setbacks;
-use super::tombs::Tombs;
+use super::tombs::{Tombs, found_now};
 
 /// A delete of which no entry is left may still go on for so long.
 // 30 s: a delete that the cloud took is shown within seconds.
@@ -24,9 +24,7 @@ pub(super) fn follow_entries(
     machine: &Machine,
     row: &mut Row,
 ) {
-    let mut new = memory.tombs.iter();
-    let new = new.find(|(key, _)| is(key, machine)).map(|(_, buried)| *buried);
-    if let Some(buried) = tombs.find(machine).or(new) {
+    if let Some(buried) = tombs.find(machine).or_else(|| found_now(memory, machine)) {
         row.group = Group::Ghost;
         row.asked = buried;
         row.overdue = input.now.since(buried) >= input.policy.deletion.deadline;
@@ -153,8 +151,7 @@ fn was_taken_back(machine: &Machine, ended: Time) -> bool {
     machine.lifecycle == Lifecycle::InService && machine.lifecycle_since >= ended
 }
 
-/// A drain that was begun, of a machine that is in service again, is withdrawn by lifting what it did; or the cluster says
-/// that this ended it.
+/// The release of a machine ended its drain: the node carries no mark of ours.
 fn was_lifted(drain: &Entry, machine: &Machine) -> bool {
     let lifted = match drain.outcome() {
         Some((_, Outcome::Withdrawn)) => true,

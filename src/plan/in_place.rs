@@ -55,8 +55,8 @@ pub(super) fn note_in_vain(input: &Input, memory: &mut PoolState, rows: &[Row]) 
     });
 }
 
-/// Made while the rollout was open, or the last one, and not updated; what was there when it opened was not, and was only
-/// listed late.
+/// The cloud made it while this rollout, or the last one, was open, and no update changed it. A late listing of an older
+/// machine does not count.
 pub(super) fn was_made_beside(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
     let (opened, ended) = match (&memory.rollout, &memory.last) {
         (Some(rollout), _) => (Some(rollout.opened), None),

@@ -92,7 +92,7 @@ pub(super) fn settle_write(input: &Input, memory: &mut PoolState) {
     }
 }
 
-/// The set was not to be written just then, whatever the fields.
+/// The set refuses every write for a while, whatever its fields.
 const fn is_of_the_set(refusal: Refusal) -> bool {
     !matches!(refusal, Refusal::Quota | Refusal::Forbidden | Refusal::Invalid)
 }

@@ -407,6 +407,7 @@ impl Taker<'_, '_> {
             } else {
                 most
             };
+            // Failed and named machines leave even while others wait.
             if *group == Group::Failed || *side == Side::Named {
                 over -= self.take_surplus(*group, *side, most);
                 continue;

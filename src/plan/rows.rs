@@ -238,11 +238,13 @@ pub(super) fn classify(
         row.waiting |= taken_back;
         if row.group == Group::Ready {
             row.doubted = setbacks::may_be_gone(input, memory, machine);
-            row.group = match taken_back || row.doubted {
-                true if machine.ever_available => Group::Unready,
-                // Nobody counted on it yet.
-                true => Group::Young,
-                false => Group::Ready,
+            row.group = if !(taken_back || row.doubted) {
+                Group::Ready
+            } else if machine.ever_available {
+                Group::Unready
+            } else {
+                // It never served, so the promise does not include it.
+                Group::Young
             };
         } else if matches!(row.group, Group::Unready | Group::Young) {
             // An old listing makes one that serves look as if it had only just begun.

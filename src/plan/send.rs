@@ -42,8 +42,7 @@ impl Sent {
 
 /// What comes back before anything is created.
 pub(super) fn restores(row: &Row) -> bool {
-    let surplus = row.is_on_its_way() && row.because == Some(Because::Surplus);
-    row.group == Group::Gray || (surplus && !row.fails)
+    row.group == Group::Gray || (leaves_as_surplus(row) && !row.fails)
 }
 
 #[derive(Default)]
@@ -56,15 +55,25 @@ struct Batches {
     awaited: Vec<usize>,
     /// Lost machines that nothing taken back stands in for.
     missing: i64,
-    /// Failed machines on their way out as surplus: so many are there above D.
+    /// So many failed machines may go on leaving as surplus: the pool has more than D with them.
     failed_over: i64,
     /// The deletes are asked a second time, and may be forced.
     again: bool,
 }
 
-/// To give it back would fill no place.
-fn leaves_failed(row: &Row) -> bool {
-    row.is_on_its_way() && row.because == Some(Because::Surplus) && row.fails
+impl Batches {
+    /// How many machines lack that giving this one back could make up for. One that would fail again makes up for none.
+    fn missing_for(&mut self, row: &Row) -> i64 {
+        if !(leaves_as_surplus(row) && row.fails) {
+            return self.missing;
+        }
+        self.failed_over -= 1;
+        if self.failed_over >= 0 { 0 } else { self.missing }
+    }
+}
+
+fn leaves_as_surplus(row: &Row) -> bool {
+    row.is_on_its_way() && row.because == Some(Because::Surplus)
 }
 
 /// `doubt`: it is not known what a lost request did.
@@ -92,7 +101,7 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool, doubt: b
 
 fn restore(desk: &Desk, batches: &mut Batches) {
     batches.missing = desk.count.fill();
-    let failed = desk.rows.iter().filter(|row| leaves_failed(row)).count() as i64;
+    let failed = desk.rows.iter().filter(|row| leaves_as_surplus(row) && row.fails).count() as i64;
     batches.failed_over = desk.count.exist + desk.count.failed + failed - desk.count.desired;
     let replaced =
         |row: &&Row| row.group == Group::Leaving && row.because == Some(Because::Outdated);
@@ -200,11 +209,7 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize, doubt: bool) {
     }
     let updates = is_updated(desk, row);
     let stays = if updates { row.is_frozen() } else { row.is_untouchable() };
-    let missing = match leaves_failed(row) && batches.failed_over > 0 {
-        true => 0,
-        false => batches.missing,
-    };
-    batches.failed_over -= i64::from(leaves_failed(row));
+    let missing = batches.missing_for(row);
     let wanted = still_wanted(desk, row, missing).filter(|_| !stays);
     let Some(because) = wanted else {
         if !restore_waits(desk, row) {

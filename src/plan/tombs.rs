@@ -115,6 +115,12 @@ impl Tombs {
     }
 }
 
+/// When this turn buried it: those of this turn are few, and wait in the memory for [`Tombs::put_back`].
+pub(super) fn found_now(memory: &PoolState, machine: &Machine) -> Option<Time> {
+    let tomb = memory.tombs.iter().find(|(key, _)| is(key, machine));
+    tomb.map(|(_, buried)| *buried)
+}
+
 /// Both ends of a key, mixed. Only for speed: keys that collide are told apart by comparing them whole.
 fn digest(key: &str) -> u64 {
     // 2⁶⁴ over the golden ratio: spreads bits of short texts well.

@@ -219,7 +219,7 @@ impl Stage {
             let extra = listed.is_none() && !brief.deleting && extras > 0;
             extras -= u32::from(extra);
             let hidden = || listed.is_none() && self.is_hidden(brief.vm, brief.created);
-            // Taken away before anybody saw it, or on its way out and listed no more.
+            // A machine on its way out that the read does not show is gone for every reader.
             let unheard = extra || hidden() || (listed.is_none() && brief.deleting);
             let unseen = |row: &&mut Shown| {
                 brief.deleting && !row.leaving && !self.touched.contains_key(&brief.vm)

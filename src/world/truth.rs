@@ -72,7 +72,7 @@ pub struct Brief<'a> {
     pub ready: bool,
     pub guest_since: Ms,
     pub deleting: bool,
-    /// It came up in vain or fell ill, and will not serve.
+    /// It fell ill, or its provisioning failed.
     pub failed: bool,
 }
 

@@ -43,7 +43,7 @@ fn what_waits_is_written_down_byte_for_byte_while_it_waits() {
     assert!(first.waiting.iter().all(|wait| wait.since == NOW));
     let later = waits.clone().shown().shown();
     assert_eq!(later.state.as_ref(), Some(&first));
-    // A checkpoint that is not reached waits for nobody.
+    // A checkpoint that is not reached asks for no approval.
     let ahead = Pool::new(10, "2", "0").old_ready(10);
     let ahead = ahead.policy(|d| {
         d.rollout.checkpoints = vec![checkpoint(1, Span::ZERO, true, &[])];

@@ -212,7 +212,7 @@ async fn a_turn_that_hangs_keeps_nobody_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_turn_that_hangs_after_it_decided_keeps_nobody_waiting() {
+async fn a_turn_that_hangs_after_its_decision_delays_no_answer() {
     let raises = |house: &House, _: &Running| house.writes() > 0;
     hangs_unnoticed("hangs-doing", "PATCH", raises).await;
 }

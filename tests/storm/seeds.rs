@@ -83,7 +83,7 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     ),
     (7_102_671, "a drain that was withdrawn by giving its machine back was given back once more"),
     (8_130_373, "and one that this had ended"),
-    (8_014_746, "tries that brought nobody met the quota by turns, and asked for no person"),
+    (8_014_746, "raises that brought no machine met the quota by turns, and no hold named a verb"),
     (7_710_139, "a machine that only a person replaces was looked at for the end of its wait"),
     (7_703_109, "a wish and the way back from it were refused by turns, thirteen times an hour"),
     (8_138_113, "two failed machines were drained as surplus and given back by turns, for ever"),

@@ -23,12 +23,12 @@ pub(super) struct Given {
     pub state: Option<PoolState>,
 }
 
-/// Of one pool.
+/// The inputs of one pool's decisions.
 #[derive(Debug, Default)]
-struct Notes {
-    /// By a turn that may be under way still.
+struct Inputs {
+    /// Of the latest decision; its turn may still run.
     latest: Option<Given>,
-    /// By the turn whose report is shown.
+    /// Of the decision whose report the API shows.
     shown: Option<Given>,
 }
 
@@ -36,32 +36,32 @@ struct Notes {
 #[derive(Debug)]
 pub struct Noting {
     decide: Decisions,
-    notes: Mutex<BTreeMap<PoolName, Notes>>,
+    inputs: Mutex<BTreeMap<PoolName, Inputs>>,
 }
 
 impl Noting {
     pub(super) fn new(decide: Decisions) -> Self {
-        Self { decide, notes: Mutex::default() }
+        Self { decide, inputs: Mutex::default() }
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<PoolName, Notes>> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inputs(&self) -> MutexGuard<'_, BTreeMap<PoolName, Inputs>> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the report that is shown was decided from.
+    /// The input of the decision whose report the API shows.
     pub(super) fn given(&self, pool: &PoolName) -> Option<Given> {
-        self.all().get(pool)?.shown.clone()
+        self.inputs().get(pool)?.shown.clone()
     }
 
-    /// A turn of this time ended, and its report is shown from now on.
+    /// The turn of this time ended: the API shows its report from now on.
     pub(super) fn show(&self, pool: &PoolName, at: Time) {
-        if let Some(notes) = self.all().get_mut(pool) {
-            notes.shown = notes.latest.take().filter(|given| given.at == at);
+        if let Some(inputs) = self.inputs().get_mut(pool) {
+            inputs.shown = inputs.latest.take().filter(|given| given.at == at);
         }
     }
 
     pub(super) fn forget(&self, pool: &PoolName) {
-        self.all().remove(pool);
+        self.inputs().remove(pool);
     }
 }
 
@@ -75,7 +75,7 @@ impl Decide for Noting {
             facts: input.facts.clone(),
             state: input.state.cloned(),
         };
-        self.all().entry(input.policy.name.clone()).or_default().latest = Some(given);
+        self.inputs().entry(input.policy.name.clone()).or_default().latest = Some(given);
         self.decide.plan(input)
     }
 

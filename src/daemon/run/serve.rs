@@ -119,6 +119,7 @@ impl<S: Store + Send + Sync, C: Ticks> Doors<S, C> {
     pub(in crate::daemon) async fn recorded(&self, pool: &PoolName) -> Option<Scene> {
         let seen = self.board.pool(pool)?;
         let report = seen.report.clone()?;
+        // A turn may end between the two reads.
         let given = self.live.decide().given(pool).filter(|given| given.at == report.at)?;
         let loaded: Loaded = self.store.load(pool).await.ok()?;
         let policy = Arc::clone(&seen.policy);

@@ -316,7 +316,7 @@ struct Same {
     policy: Policy,
     revision: Revision,
     capacity: u32,
-    /// It moves with settings of the set that are in nothing else here.
+    /// It moves with settings of the set that no other field here shows.
     version: Option<Etag>,
     window: WindowState,
     over_age: usize,

@@ -223,7 +223,7 @@ struct Unserved {
 impl Unserved {
     fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
         let now = truth.case.now;
-        // Who failed would have gone for that, whatever the plan calls it, and though it does not know yet.
+        // The plan removes a failed machine in any case, by whatever reason, and may not know of the failure yet.
         let ill = |key: &Key| {
             let mut pairs = scene.pairs().filter(|(machine, _)| machine.key() == *key);
             pairs.any(|(_, look)| look.standing == Standing::Failed)
@@ -356,7 +356,7 @@ impl InTurn {
     }
 }
 
-/// It was drained to be updated, before an update was refused for which the whole pool waits.
+/// The plan drained this machine for an update; then the cloud refused an update, and the whole pool waits for that.
 fn update_was_refused(truth: &Truth, machine: &Machine) -> bool {
     let (now, state) = (truth.case.now, &truth.case.planned.state);
     let waits = state.request_backoff.iter().filter(|known| known.verb == Verb::Reimage);

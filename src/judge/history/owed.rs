@@ -60,7 +60,7 @@ fn can_act(scene: &Scene) -> bool {
 }
 
 fn owed(truth: &Truth, scene: &Scene) -> Vec<Key> {
-    // Who is off the list may be gone, and who is being deleted goes.
+    // A machine that no list shows may be gone, and one that is being deleted goes.
     let out = |machine: &Machine| {
         use Lifecycle::{Drained, Draining, Updating};
         let stays = machine.missed == 0 && machine.condition != Condition::Deleting;
@@ -169,7 +169,7 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
     // One that leaves only a wish which no read has shown leaves no bad model in the set.
     let left = if back { rollout.from.as_ref() } else { Some(&rollout.to) };
     let Some(bad) = left else { return };
-    // People may go back from what served well.
+    // A person may roll back from a revision that served well.
     let fails = stopped || (back && state.good_revision(bad).is_none());
     let failing = fails && case.set.revision == *bad;
     let good = |known: &&GoodRevision| known.revision != *bad;

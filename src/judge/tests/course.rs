@@ -298,7 +298,7 @@ fn what_waits_for_an_approval_is_shown_first() {
     lawful("it was shown", &known);
 }
 
-fn is_told(pool: &Pool, what: &str) -> bool {
+fn notes_say(pool: &Pool, what: &str) -> bool {
     pool.notes().iter().any(|note| note.law == 11 && note.say.contains(what))
 }
 
@@ -310,20 +310,20 @@ fn what_an_update_did_not_change_is_remembered_and_not_updated_again() {
     let vain = || (Key::new("vm-a"), Revision::new(NEW));
     let known = in_place.clone().recall(|state| state.in_vain = vec![vain()]);
     let again = "updates in place again";
-    assert!(is_told(&known.clone().reimage("a"), again));
-    assert!(!is_told(&known.clone().reimage("b"), again), "another machine");
-    assert!(!is_told(&asked(known.reimage("a"), AskVerb::Retry), again), "a person says so");
+    assert!(notes_say(&known.clone().reimage("a"), again));
+    assert!(!notes_say(&known.clone().reimage("b"), again), "another machine");
+    assert!(!notes_say(&asked(known.reimage("a"), AskVerb::Retry), again), "a person says so");
     let other =
         in_place.clone().recall(|state| state.in_vain = vec![(vain().0, Revision::new(OLD))]);
-    assert!(!is_told(&other.reimage("a"), again), "of another target");
+    assert!(!notes_say(&other.reimage("a"), again), "of another target");
     let tried = in_place.recall(|state| {
         state.rollout.as_mut().unwrap().tried = vec![Key::new("vm-a")];
     });
     let told = |state: &mut PoolState| state.in_vain = vec![vain()];
     let forgets = "forgets what an update in place";
     let learns = |pool: Pool| pool.set(|pool| pool.state.surplus_confirmed ^= true);
-    assert!(is_told(&learns(tried.clone()), forgets));
-    assert!(!is_told(&learns(tried.recall(told)), forgets), "it is remembered");
+    assert!(notes_say(&learns(tried.clone()), forgets));
+    assert!(!notes_say(&learns(tried.recall(told)), forgets), "it is remembered");
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn only_what_was_blocked_before_is_gone_without() {
         })
     };
     let without = "goes without";
-    assert!(!is_told(&left("a", 1), without), "it was blocked");
-    assert!(is_told(&left("b", 1), without), "another was");
-    assert!(is_told(&left("a", 0), without), "it was not tried");
+    assert!(!notes_say(&left("a", 1), without), "it was blocked");
+    assert!(notes_say(&left("b", 1), without), "another was");
+    assert!(notes_say(&left("a", 0), without), "it was not tried");
 }

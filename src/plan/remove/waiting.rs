@@ -4,7 +4,7 @@ use super::{Taker, looks_failed, movable, replaceable};
 use crate::plan::rows::Row;
 
 impl Taker<'_, '_> {
-    /// One off target, replaced or not: none that is on target goes in its place.
+    /// The breaker keeps a failed machine that is off target, so no machine on target goes in its place.
     pub(super) fn breaker_holds(&self) -> bool {
         let held = |row: &Row| {
             self.limits.breaker && looks_failed(self.input, row) && row.outdated && movable(row)
@@ -12,7 +12,7 @@ impl Taker<'_, '_> {
         self.left().any(held)
     }
 
-    /// Named or to be replaced, and soon tried again after a refusal: those are the surplus, and none goes in their place.
+    /// Machines that are to leave, and that the planner tries again within minutes of a refusal. They count as the surplus.
     pub(super) fn wait_briefly(&self) -> i64 {
         let waits = |row: &&Row| {
             let free = !(row.is_untouchable() || row.returning) && row.group.exists();
