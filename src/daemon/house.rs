@@ -79,8 +79,15 @@ impl House {
         let facts = Facts { quota, follow, clock_ahead, ..Facts::default() };
         let now = whole(self.clock.now());
         let min_ready = policy.rollout.min_ready;
-        let look =
-            Look { inventory: &inventory, tombs: &[], min_ready, now, before: None, fresh: true };
+        let look = Look {
+            inventory: &inventory,
+            tombs: &[],
+            vanished: &[],
+            min_ready,
+            now,
+            before: None,
+            fresh: true,
+        };
         let machines = fold(Vec::new(), &look).machines;
         let snapshot = SnapshotInput {
             now,

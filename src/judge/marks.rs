@@ -4,8 +4,8 @@ use super::Case;
 use super::facts::{Aim, target};
 use super::fates::{Fate, Fates};
 use super::names::{
-    BLOCKED, DELETING, DOUBTED, EXCEPTED, GIVEN_BACK, LEAVING, Names, OFF, OPEN, OURS, REPAIRED,
-    SAID_BLOCKED, TOMB, TRIED, UPDATING,
+    BLOCKED, DELETING, DOUBTED, DRAINED, EXCEPTED, GIVEN_BACK, LEAVING, Names, OFF, OPEN, OURS,
+    REPAIRED, SAID_BLOCKED, TOMB, TRIED, UPDATING,
 };
 use crate::model::action::{Because, Target, Verb};
 use crate::model::journal::{Entry, Phase, Refusal, Refused};
@@ -50,7 +50,12 @@ pub(super) fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a
                 let since = case.machines.iter().find(|machine| target.is(machine));
                 // What a later request took out of service is out all the same.
                 let latest = since.is_none_or(|machine| machine.lifecycle_since <= entry.written);
-                marks |= if latest { GIVEN_BACK } else { 0 };
+                let unsent = fate == Fate::Withdrawn && drain_stands(case, entry, target);
+                marks |= match (latest, unsent) {
+                    (false, _) => 0,
+                    (true, false) => GIVEN_BACK,
+                    (true, true) => DRAINED,
+                };
             }
             if entry.verb() == Verb::Delete && may_have_taken(entry, target, case) {
                 marks |= DOUBTED;
@@ -63,6 +68,20 @@ pub(super) fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a
     aims.iter().enumerate().for_each(|(index, aim)| names.aim(aim.target, index));
     names.sort();
     names
+}
+
+/// Before this delete, the last request that was sent for the machine was a drain, and it ended well.
+fn drain_stands(case: &Case, delete: &Entry, target: &Target) -> bool {
+    let mut last = None;
+    for entry in case.journal.iter().filter(|entry| entry.written < delete.written) {
+        let named = entry.action.targets().iter().find(|named| named.key() == target.key());
+        let fate = named.map(|named| Fates::of(entry).of_target(named));
+        if let Some(fate) = fate.filter(|fate| *fate != Fate::Withdrawn) {
+            last =
+                last.max(Some((entry.written, entry.verb() == Verb::Drain && fate == Fate::Done)));
+        }
+    }
+    last.is_some_and(|(_, drained)| drained)
 }
 
 fn marks(entry: &Entry, fate: Fate, case: &Case, at: Time) -> (u16, bool) {

@@ -43,6 +43,8 @@ pub(super) const EXCEPTED: u16 = 2048;
 pub(super) const GIVEN_BACK: u16 = 4096;
 /// A delete a short while ago may have taken it: a listing that shows it may be older.
 pub(super) const DOUBTED: u16 = 8192;
+/// Its drain ended well, and the delete after it was never sent: it is out of service still.
+pub(super) const DRAINED: u16 = 16384;
 
 impl Found {
     pub(super) const fn has(self, mark: u16) -> bool {

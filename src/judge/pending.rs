@@ -61,7 +61,7 @@ pub(super) fn most(case: &Case) -> i64 {
 
 /// The latest moment, by our clock, at which the cloud may have made a machine. One that it made before a raise and lists
 /// after it is only listed late.
-fn born_by(case: &Case, created: Time) -> Time {
+pub(super) fn born_by(case: &Case, created: Time) -> Time {
     created.told_by(case.facts.clock_ahead.unwrap_or_default()).plus(CLOCKS_DIFFER)
 }
 

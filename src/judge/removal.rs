@@ -6,6 +6,7 @@ use super::Notes;
 use super::facts::{Aim, Hit, Look, Scene, Standing};
 use super::fates::{Fate, Fates};
 use super::gate::surplus_above;
+use super::pending;
 use super::standing::is_failed;
 use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
 use crate::model::ids::Key;
@@ -267,14 +268,16 @@ pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
             && seen.is_some_and(|(_, look)| look.current && look.standing == Standing::Ready)
     };
     let gone = scene.keys(newest);
-    let older = scene.pairs().filter(|(_, look)| left_standing(look)).map(|(m, _)| m.key());
-    let older: Vec<Key> = if gone.is_empty() { Vec::new() } else { older.collect() };
-    if !older.is_empty() {
+    let older = scene.pairs().filter(|(_, look)| !gone.is_empty() && left_standing(look));
+    let older: Vec<(&Machine, &Look)> = older.collect();
+    let there = older.iter().filter(|(_, look)| look.exists()).count();
+    if !older.is_empty() && !all_may_leave(scene, there) {
         let say = format!(
             "takes {} that serve on target while {} off target stay",
             gone.len(),
             older.len()
         );
+        let older = older.iter().map(|(machine, _)| machine.key());
         notes.add(6, say, gone.into_iter().chain(older).collect());
     }
     own_replacements(scene, notes);
@@ -302,7 +305,9 @@ fn stand_ins_first(scene: &Scene, notes: &mut Notes) {
         let there = matches!(look.standing, Standing::Young | Standing::Ready | Standing::Unready);
         let free = machine.hold().is_none() && machine.protection == Protection::None;
         let busy = look.found.has(super::names::OPEN) || look.found.has(super::names::SAID_BLOCKED);
-        let made = machine.first_seen > opened && !updated(machine);
+        // A late listing of an older machine does not count.
+        let young = pending::born_by(case, machine.created) > opened;
+        let made = machine.first_seen > opened && young && !updated(machine);
         made && there && free && !busy && !look.taken() && machine.delete_request().is_none()
     };
     let of = |which: &dyn Fn(&Machine, &Look) -> bool| -> Vec<Key> {
@@ -310,14 +315,17 @@ fn stand_ins_first(scene: &Scene, notes: &mut Notes) {
         found.map(|(machine, _)| machine.key()).collect()
     };
     let (gone, left) = (of(&goes), of(&stays));
-    // Where all that stand in may leave as well, and more besides, those that were updated go too.
-    let there = scene.looks.iter().filter(|look| look.exists() && !look.taken()).count();
-    let above = i64::try_from(there).unwrap_or(i64::MAX) - surplus_above(scene);
-    let enough = above >= i64::try_from(left.len()).unwrap_or(i64::MAX);
-    if !gone.is_empty() && !left.is_empty() && !enough {
+    if !gone.is_empty() && !left.is_empty() && !all_may_leave(scene, left.len()) {
         let say = "takes machines that were updated while what stands in for them stays";
         notes.add(6, say, gone.into_iter().chain(left).collect());
     }
+}
+
+/// So many of those that stay are surplus as well: none of them stays in the place of one that goes.
+fn all_may_leave(scene: &Scene, many: usize) -> bool {
+    let there = scene.looks.iter().filter(|look| look.exists() && !look.taken()).count();
+    let above = i64::try_from(there).unwrap_or(i64::MAX) - surplus_above(scene);
+    above >= i64::try_from(many).unwrap_or(i64::MAX)
 }
 
 /// What we made to replace a machine is no surplus while that machine still serves.

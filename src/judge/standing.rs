@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::facts::Standing;
-use super::names::{DOUBTED, Found, GIVEN_BACK, LEAVING, OPEN, TOMB, UPDATING};
+use super::names::{DOUBTED, DRAINED, Found, GIVEN_BACK, LEAVING, OPEN, TOMB, UPDATING};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
@@ -50,7 +50,7 @@ pub(super) fn standing(
 fn is_back(machine: &Machine, found: Found, at: Time) -> bool {
     let unknown_for = at.since(machine.lifecycle_since);
     let quiet = !found.has(OPEN) && (found.has(GIVEN_BACK) || unknown_for >= TRACELESS);
-    quiet && machine.node.is_none()
+    quiet && machine.node.is_none() && !found.has(DRAINED)
 }
 
 /// A delete of which nothing is on record may still be under way for so long.

@@ -392,6 +392,8 @@ pub struct ModelBackOff {
     pub until: Time,
     /// The cloud itself said when the next try is answered.
     pub retry_at: Option<Time>,
+    /// The set carried the fields since: another refusal within the hour counts on from it.
+    pub answered: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -462,6 +464,8 @@ pub struct PoolState {
     pub deletes: DeleteEffects,
     /// Machines that are gone, by their delete or by being missed on their way out: rows that show them are ghosts.
     pub tombs: Vec<(Key, Time)>,
+    /// Machines that we took out of service and that no list shows, and since when: our marks are on their nodes still.
+    pub vanished: Vec<(Key, Time)>,
     /// How soon after a delete was answered its machines are expected to be gone.
     pub delete_takes: Option<Span>,
     /// Machines that had served and failed, each with its latest failure: those that are failed still, and those that

@@ -30,6 +30,8 @@ pub struct Look<'a> {
     pub inventory: &'a Inventory,
     /// Machines that are gone, and since when we know: rows that show them are ghosts.
     pub tombs: &'a [(Key, Time)],
+    /// Machines that we took out of service and whose records may be closed: our marks are on their nodes.
+    pub vanished: &'a [(Key, Time)],
     pub min_ready: Span,
     pub now: Time,
     /// When the listing before this one began; `None`: this process folded none yet.
@@ -273,11 +275,19 @@ impl<'a> Work<'a> {
             machine.lifecycle = Lifecycle::Deleting;
             machine.lifecycle_since = died;
             machine.ever_available = true;
+        } else if self.is_out(&machine) {
+            machine.lifecycle = Lifecycle::Draining;
         }
         machine.ever_available |= machine.is_available(self.look.min_ready, now)
             || self.served_before_we_looked(&machine);
         self.tell(&machine, Change::Appeared(machine.condition));
         machine
+    }
+
+    /// We took it out of service before its record was closed.
+    fn is_out(&self, machine: &Machine) -> bool {
+        let vanished = self.look.vanished;
+        !vanished.is_empty() && vanished.iter().any(|(key, _)| *key == machine.key())
     }
 
     /// At the first sight of a pool, whatever is not booting is taken as having served: that protects it. The first

@@ -351,12 +351,14 @@ pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> boo
 
 /// As many are listed as the capacity says, with those that we delete, where it is known to count them to their end.
 fn agrees_with_deletes(input: &Input, memory: &PoolState, pending: u32) -> bool {
-    let known = memory.deletes.verdict == DeleteEffect::AtEnd;
-    let going = |m: &Machine| m.condition == Condition::Deleting;
-    let named = |m: &&Machine| !going(m) || m.lifecycle == Lifecycle::Deleting;
-    let seen = input.machines.iter().all(|machine| machine.missed == 0);
-    let listed = input.machines.iter().filter(named).count() + pending as usize;
-    known && seen && listed == input.set.capacity as usize
+    let going = |m: &&Machine| m.condition == Condition::Deleting;
+    let staying = || input.machines.iter().filter(|machine| !going(machine));
+    let ours = |m: &&Machine| m.lifecycle == Lifecycle::Deleting && m.missed == 0;
+    let ours = input.machines.iter().filter(going).filter(ours).count() as i64;
+    let counted = i64::from(input.set.capacity) - staying().count() as i64 - i64::from(pending);
+    memory.deletes.verdict == DeleteEffect::AtEnd
+        && staying().all(|machine| machine.missed == 0)
+        && counted == ours
 }
 
 /// The capacity is not what our writes can explain, and that is not believed yet.

@@ -111,8 +111,8 @@ fn doing_of(input: &Input, memory: &mut PoolState, machine: &Machine, touch: &To
             Doing::Nothing
         }
         (Verb::Delete, Err(_)) => after_refusal(machine, *at),
-        // Its entry is shown until a delete rests on it; it was taken back meanwhile.
-        (Verb::Drain, Ok(())) if was_taken_back(machine, *at) => Doing::Nothing,
+        // Its entry is shown until a delete rests on it; it was taken back meanwhile, maybe before its end was heard of.
+        (Verb::Drain, Ok(())) if was_taken_back(machine, touch.entry.written) => Doing::Nothing,
         (Verb::Drain, Ok(())) => Doing::Drained,
         (Verb::Drain, Err(refused)) => {
             if was_taken_back(machine, *at) || was_lifted(touch.entry, machine) {

@@ -4,7 +4,9 @@
 use crate::model::ids::Revision;
 use crate::model::machine::Evidence;
 use crate::model::plan::Input;
-use crate::model::rollout::{Cause, GoodRevision, PoolState, Rollout, Stage, Writing};
+use crate::model::rollout::{
+    Cause, GoodRevision, ModelBackOff, PoolState, Rollout, Stage, Writing,
+};
 
 use super::course::{count_outdated, refer_to};
 use super::desired::BELIEVED_AFTER;
@@ -30,7 +32,7 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
     if memory.model.writing.as_ref().is_some_and(|writing| shows(input, writing))
         && let Some(ours) = memory.model.writing.take()
     {
-        memory.model.back_off = None;
+        model::was_carried(input, memory);
         if ours.fields.names_machine() {
             follow_own_write(input, memory, ours);
             return;
@@ -40,7 +42,7 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
     // A write that was refused is in the set all the same, by an earlier one or by other hands.
     let carried = |fields| input.set.model.as_ref().is_some_and(|model| model.carries(fields));
     if memory.model.back_off.as_ref().is_some_and(|known| carried(&known.fields)) {
-        memory.model.back_off = None;
+        model::was_carried(input, memory);
     }
     if memory.model.seen.as_ref() == Some(now_there) {
         (memory.model.again, memory.model.again_since) = (None, None);
@@ -217,7 +219,8 @@ pub(super) fn go_back_to(memory: &PoolState) -> Option<Revision> {
 fn is_leaving(memory: &PoolState) -> bool {
     let model = &memory.model;
     let refused = || {
-        let known = model.back_off.as_ref().filter(|known| known.fields.names_machine());
+        let names = |known: &&ModelBackOff| known.fields.names_machine() && !known.answered;
+        let known = model.back_off.as_ref().filter(names);
         known.is_some_and(|known| model.wanted_fields.as_ref() == Some(&known.fields))
     };
     let writing = model.writing.as_ref();

@@ -41,6 +41,7 @@ mod send;
 mod setbacks;
 mod surplus;
 mod tombs;
+mod vanished;
 
 use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
 use crate::model::plan::{AskAnswer, Input, PlanBug, Planned, Why};
@@ -414,5 +415,6 @@ impl Desk<'_, '_> {
     /// What is remembered of what was decided.
     fn settle_up(&mut self, removals: &Removals, sent: &send::Sent) {
         explain::remember(self.input, &mut self.memory, &self.rows, removals, sent);
+        vanished::note(self.input, &mut self.memory);
     }
 }

@@ -23,6 +23,10 @@ const SHOWS_WITHIN: Span = Span::seconds(60);
 const FIRST: Span = Span::minutes(1);
 const LONGEST: Span = Span::minutes(30);
 
+/// After the set carried what was refused, an earlier refusal counts for so long when the next one comes.
+// 1 h, as for raises: what is refused and granted by turns is asked for ever more rarely.
+const COUNTED: Span = Span::hours(1);
+
 /// A set may hold this many models; with one fewer, a new one waits.
 // Azure refuses even to scale out when machines refer to eleven models.
 pub(super) const MODELS: usize = 10;
@@ -98,14 +102,23 @@ const fn is_of_the_set(refusal: Refusal) -> bool {
 }
 
 fn stands_against(known: &ModelBackOff, fields: &ModelFields) -> bool {
-    known.fields == *fields || is_of_the_set(known.refusal)
+    known.fields == *fields || (is_of_the_set(known.refusal) && !known.answered)
+}
+
+/// What was refused is in the set. An old picture may not show it at the next read, so the refusal is not forgotten yet.
+pub(super) fn was_carried(input: &Input, memory: &mut PoolState) {
+    memory.model.back_off = memory.model.back_off.take().and_then(|known| {
+        let counts = input.now.since(known.at) < COUNTED;
+        counts.then_some(ModelBackOff { answered: true, ..known })
+    });
 }
 
 fn back_off(memory: &mut PoolState, fields: ModelFields, at: Time, refused: Refused) {
     let of_the_set = is_of_the_set(refused.refusal);
     let known = memory.model.back_off.take();
     let known = known
-        .filter(|known| known.fields == fields || (of_the_set && is_of_the_set(known.refusal)));
+        .filter(|known| known.fields == fields || (of_the_set && is_of_the_set(known.refusal)))
+        .filter(|known| !known.answered || at.since(known.at) < COUNTED);
     let times = known.map_or(1, |known| known.times.saturating_add(1));
     let wait = match refused.refusal {
         Refusal::Quota => NO_ROOM_AGAIN,
@@ -121,6 +134,7 @@ fn back_off(memory: &mut PoolState, fields: ModelFields, at: Time, refused: Refu
         at,
         until: refused.retry_at.map_or(until, |told| told.max(until)),
         retry_at: refused.retry_at,
+        answered: false,
     });
 }
 
@@ -132,7 +146,10 @@ pub(super) fn try_at_once(input: &Input, memory: &mut PoolState) -> usize {
             known.until = told;
             0
         }
-        (_, back_off) => usize::from(back_off.take().is_some_and(|known| known.until > input.now)),
+        (_, back_off) => {
+            let waits = |known: ModelBackOff| known.until > input.now && !known.answered;
+            usize::from(back_off.take().is_some_and(waits))
+        }
     }
 }
 
@@ -292,7 +309,8 @@ fn put_back(input: &Input, memory: &PoolState, grows: bool) -> Option<ModelField
     });
     // A rollout that fails has put back what it left, whatever an abort before it wanted.
     let left = rollout.is_some_and(|rollout| {
-        let fails = matches!(rollout.stage, Stage::Failing { .. });
+        let stops = matches!(rollout.stage, Stage::Failing { .. });
+        let fails = stops || course::resumes_at(input, rollout).is_some();
         let put_back = input.set.revision != rollout.to
             && memory.model.put_back_over.as_ref() == Some(&rollout.to);
         fails && (put_back || rollout.from.as_ref() == Some(&input.set.revision))

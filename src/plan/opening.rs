@@ -146,8 +146,11 @@ pub(super) fn open(input: &Input, memory: &mut PoolState) {
 pub(super) fn from(good: &[GoodRevision], cause: Cause, to: &Revision) -> Option<Revision> {
     // The disks are replaced and the revision stays.
     let stays = matches!(cause, Cause::Refresh | Cause::MaxAge);
+    if stays && good.iter().any(|good| good.revision == *to) {
+        return Some(to.clone());
+    }
     let good = good.last().map(|good| &good.revision);
-    good.filter(|good| stays || *good != to).cloned()
+    good.filter(|good| *good != to).cloned()
 }
 
 pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) -> bool {

@@ -391,16 +391,18 @@ fn about_the_size(desk: &mut Desk, removals: &Removals) {
         && !desk.memory.surplus_confirmed
         && desk.input.policy.unconfirmed == Unconfirmed::Hold
     {
+        // Failed machines are there as well: what is agreed to is how many leave.
+        let there = c.exist + c.failed;
         desk.holds
             .add(
                 HoldReason::ScaleDownUnconfirmed,
                 format!(
                     "{} there, {} wanted; confirm that the rest may leave",
-                    counted(c.exist as usize, "machine"),
+                    counted(there as usize, "machine"),
                     c.desired
                 ),
             )
-            .number("surplus", c.exist - c.desired)
+            .number("surplus", there - c.desired)
             .number("desired", c.desired)
             .ask("approve");
     } else if removals.over > 0 && explain::brake_left(desk.input, &desk.memory) <= 0 {

@@ -12,7 +12,7 @@ use super::health::lasts_since;
 use super::holds::machines;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row, is, is_dead};
-use super::setbacks;
+use super::setbacks::{self, LISTS_LAG};
 
 /// Remembered of a machine stuck in deletion that was asked to go once more: a third time is up to a person.
 pub(super) const ASKED_ONCE_MORE: &str = "askedOnceMore";
@@ -212,7 +212,7 @@ fn go_on(desk: &Desk, batches: &mut Batches, at: usize, doubt: bool) {
     let missing = batches.missing_for(row);
     let wanted = still_wanted(desk, row, missing).filter(|_| !stays);
     let Some(because) = wanted else {
-        if !restore_waits(desk, row) {
+        if !restore_waits(desk, row) && !shows_the_past(desk, row) {
             take_back(desk, batches, at, Why::ReasonEnded);
         }
         return;
@@ -270,6 +270,16 @@ fn waits(desk: &Desk, batches: &mut Batches, at: usize, row: &Row, updates: bool
         take_back(desk, batches, at, Why::RequestLost);
     }
     true
+}
+
+/// The rollout that drains it to be updated goes on, and a short while ago we updated it to another revision: a list that
+/// shows it on target may be older than that update.
+fn shows_the_past(desk: &Desk, row: &Row) -> bool {
+    let machine = row.machine(desk.input);
+    let lately = machine.updated.is_some_and(|at| desk.input.now.since(at) < LISTS_LAG);
+    let rollout = desk.memory.rollout.as_ref().filter(|_| desk.closed.is_none());
+    let same = rollout.is_some_and(|rollout| rollout.opened <= row.asked);
+    lately && same && is_updated(desk, row) && !row.outdated && !row.is_frozen()
 }
 
 fn restore_waits(desk: &Desk, row: &Row) -> bool {

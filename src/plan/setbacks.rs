@@ -26,7 +26,7 @@ const OVERTAKEN: u32 = 2;
 
 /// A listing may show machines as they were so long before.
 // 15 min: deleted ones were seen listed for minutes; it is not known what the longest is.
-const LISTS_LAG: Span = Span::minutes(15);
+pub(super) const LISTS_LAG: Span = Span::minutes(15);
 
 fn wait((first, longest): (Span, Span), times: u32) -> Span {
     first.times(1 << (times.max(1) - 1).min(10)).min(longest)

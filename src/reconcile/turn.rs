@@ -195,6 +195,7 @@ impl PoolTurn {
         let look = Look {
             inventory: &inventory,
             tombs: &tombs,
+            vanished: image.state.as_ref().map_or(&[], |state| &state.vanished),
             min_ready: policy.rollout.min_ready,
             now,
             before: self.folded,

@@ -10,7 +10,7 @@ use crate::model::action::Action;
 use crate::model::budget::{Hold, HoldReason};
 use crate::model::journal::Entry;
 use crate::model::plan::Report;
-use crate::model::rollout::Cause;
+use crate::model::rollout::{Cause, Ended, Ending};
 use crate::model::time::{Span, Time};
 use crate::reconcile::TurnReport;
 
@@ -51,6 +51,14 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
         let renews = state.rollout.as_ref().is_some_and(|rollout| rollout.cause == Cause::MaxAge);
         if !renews {
             self.settled = 0;
+        }
+        // Where machines age as fast as they are renewed the goal never holds for long: one renewal from end to end tells.
+        let whole = |last: &Ended| {
+            let ours = last.opened.is_some_and(|at| at >= self.scenario.calm_from());
+            last.cause == Cause::MaxAge && last.how == Ending::Succeeded && ours
+        };
+        if renews && state.last.as_ref().is_some_and(whole) {
+            return Some(End::Ended(phase));
         }
         if goes_on {
             self.goes_on();

@@ -139,6 +139,7 @@ fn model_back_off() -> impl Strategy<Value = ModelBackOff> {
             at,
             until,
             retry_at,
+            answered: times % 2 == 1,
         },
     )
 }
@@ -319,6 +320,7 @@ pub fn state() -> impl Strategy<Value = PoolState> {
                 agreed: flags[2].then(|| EntryId::new("f")),
                 probe: times[4].map(probe),
             },
+            vanished: lists.2.iter().take(1).cloned().collect(),
             tombs: lists.2,
             delete_takes: times[6].map(|at| at.since(Time::from_millis(0))),
             casualties: lists.3,

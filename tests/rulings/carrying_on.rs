@@ -2,7 +2,8 @@
 
 use poolkeeper::model::action::ModelWrite;
 use poolkeeper::model::ids::Key;
-use poolkeeper::model::policy::{OnFailure, Rollback};
+use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::policy::{Image, OnFailure, Rollback};
 use poolkeeper::model::rollout::{Cause, Rollout, Writing};
 use poolkeeper::model::time::Span;
 
@@ -66,6 +67,52 @@ fn what_lacks_after_a_failure_is_made_on_the_good_model_whatever_the_floor() {
         assert!(turn.raise().is_none() || world.pool.set.revision == rev("r1"));
     }
     assert!(world.pool.machines.iter().all(|m| m.revision == Some(rev("r1"))));
+}
+
+#[test]
+fn a_refresh_of_what_served_before_never_writes_the_newer_good_model() {
+    // A way back to r1 was aborted half-way, both served, and a person asked for new disks.
+    let pool = Pool::new(4, "2", "2").old_ready(2).new_ready(1);
+    let pool = pool.set(|set| (set.revision, set.model) = (rev("r1"), Some(fields("v1"))));
+    let pool = pool.policy(|d| {
+        d.rollout.on_failure = OnFailure::Continue;
+        d.model.image = Some(Image::Exact("v1".into()));
+    });
+    let pool = pool.state(|s| {
+        s.good_revisions = vec![known("r1", "v1"), known("r2", "v2")];
+        (s.wanted, s.model.seen, s.mixed) = (Some(rev("r1")), Some(rev("r1")), true);
+        s.model.wanted_fields = Some(fields("v1"));
+    });
+    let turn = pool.clone().ask(AskVerb::Refresh).plan();
+    let next = pool.clone().after(&turn, Span::minutes(1)).plan();
+    let opened = next.planned.state.rollout.clone().unwrap();
+    assert_eq!((opened.cause, &opened.from), (Cause::Refresh, &Some(rev("r1"))));
+    // One of its machines failed, and one lacks: it comes up on r1 as well.
+    let fails = pool.state(|s| {
+        let failed = (vec![Key::new("vm-x")], Some(NOW.minus(Span::minutes(1))));
+        let rollout = Rollout { failed: failed.0, failed_at: failed.1, ..opened };
+        s.rollout = Some(rollout);
+    });
+    assert_eq!(image(&fails.plan()), None);
+}
+
+#[test]
+fn a_model_that_was_put_back_after_a_failure_stays_whatever_an_abort_wanted_before() {
+    let mut rollout = Rollout::open(Cause::Refresh, Some(rev("r1")), rev("r2"), NOW, 4);
+    (rollout.failed, rollout.failed_at) = (vec![Key::new("vm-x")], Some(NOW));
+    let pool = Pool::new(4, "0", "2").old_ready(3);
+    let pool = pool.policy(|d| {
+        d.rollout.on_failure = OnFailure::Continue;
+        d.model.image = Some(Image::Exact("v2".into()));
+    });
+    let pool = pool.set(|set| (set.revision, set.model) = (rev("r1"), Some(fields("v1"))));
+    let pool = pool.state(|s| {
+        s.good_revisions = vec![known("r0", "v0"), known("r1", "v1")];
+        (s.rollout, s.mixed, s.model.seen) = (Some(rollout), true, Some(rev("r1")));
+        s.model.put_back_over = Some(rev("r2"));
+        s.model.wanted_fields = Some(fields("v2"));
+    });
+    assert_eq!(image(&pool.plan()), None, "r1 is what the rollout left");
 }
 
 #[test]

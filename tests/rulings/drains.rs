@@ -138,6 +138,39 @@ fn a_drain_that_was_withdrawn_once_its_machine_was_back_in_service_is_not_taken_
 }
 
 #[test]
+fn a_drain_whose_end_is_heard_of_after_its_machine_was_given_back_is_not_taken_back_again() {
+    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+    let drained = pool.drain_ended("n1", Because::Outdated, Outcome::Done);
+    assert_eq!(drained.plan().restored(), ["n1"], "its rollout is over");
+    // It was given back after the drain began, and the drain ended later, or was heard of later.
+    let back = drained.lifecycle("n1", Lifecycle::InService, Span::seconds(30));
+    assert_eq!(back.plan().restored(), Vec::<&str>::new());
+}
+
+#[test]
+fn a_drained_machine_that_no_list_shows_for_long_is_put_back_when_one_does() {
+    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+    let pool = pool.lifecycle("n1", Lifecycle::Drained, Span::minutes(5));
+    let unseen = pool.edit("n1", |m| (m.condition, m.missed) = (Condition::Unknown, 3));
+    let turn = unseen.plan();
+    let key = unseen.machine("n1").key();
+    assert_eq!(turn.planned.state.vanished, [(key.clone(), NOW)]);
+    // Its record is closed. Before it is listed again the memory keeps it for a day.
+    let mut closed = unseen.clone().after(&turn, Span::minutes(10));
+    closed.machines.retain(|m| m.id.as_str() != "n1");
+    assert_eq!(closed.plan().planned.state.vanished.len(), 1);
+    let day = closed.clone().after(&closed.plan(), Span::hours(24));
+    assert!(day.plan().planned.state.vanished.is_empty());
+    // Listed again, with what we put on its node: the look opens its record as drained by us.
+    let mut listed = unseen.after(&turn, Span::minutes(20)).edit("n1", |m| {
+        (m.condition, m.missed, m.lifecycle) = (Condition::Ready, 0, Lifecycle::Draining);
+    });
+    listed.open.clear();
+    let turn = listed.plan();
+    assert_eq!((turn.restored(), turn.planned.state.vanished.len()), (vec!["n1"], 0));
+}
+
+#[test]
 fn a_restore_that_went_well_ends_no_wait_that_began_later() {
     let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
     let wait = KeyBackOff {

@@ -1,6 +1,6 @@
 //! Updates in place: who stands in and goes back, and what an update did not change.
 
-use poolkeeper::model::action::Verb;
+use poolkeeper::model::action::{Because, Verb};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
 use poolkeeper::model::plan::{AskVerb, RolloutPhase};
 use poolkeeper::model::policy::{Method, Unconfirmed};
@@ -173,4 +173,22 @@ fn a_disk_that_an_update_does_not_renew_is_over_age_once() {
     }
     assert_eq!(updated, 2);
     world.stays_quiet(5);
+}
+
+#[test]
+fn one_that_was_updated_and_is_drained_again_does_not_go_back_for_an_old_picture() {
+    // It came up on another revision than is wanted now, and a list from before its update shows it on target.
+    let pool = in_place(Pool::new(3, "0", "1").old_ready(2).new_ready(1)).nodes();
+    let shown = |updated: Span, drained: Span| {
+        let pool = opened(pool.clone(), &[]);
+        let pool = pool.edit("n1", |m| m.updated = Some(NOW.minus(updated)));
+        let pool = pool.drain_open("n1", Because::Outdated);
+        pool.state(|s| s.rollout.as_mut().unwrap().opened = NOW.minus(drained))
+    };
+    let back = |pool: Pool| pool.plan().restored() == ["n1"];
+    let (lately, long) = (Span::minutes(5), Span::minutes(20));
+    assert!(!back(shown(lately, long)));
+    assert!(back(shown(long, long)), "no list is so old");
+    assert!(back(shown(lately, Span::seconds(30))), "another rollout drained it");
+    assert!(back(shown(lately, long).ask(AskVerb::Abort)), "a person ended the rollout");
 }

@@ -6,7 +6,7 @@ use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::Lifecycle;
 use poolkeeper::model::plan::{AskVerb, Follow, RolloutPhase};
 use poolkeeper::model::policy::{Image, Method, OnFailure, Rollback};
-use poolkeeper::model::rollout::{GoodRevision, Writing};
+use poolkeeper::model::rollout::{GoodRevision, ModelBackOff, Writing};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, Turn, good, refused, rev};
@@ -154,6 +154,43 @@ fn a_refused_write_is_asked_again_and_does_not_stop_the_pool_for_ever() {
     let turn = open.plan();
     let later = open.after(&turn, Span::minutes(30));
     assert_eq!(written(&later.plan()), None);
+}
+
+#[test]
+fn a_refused_write_that_the_set_carries_and_then_does_not_waits_longer_each_time() {
+    let lacks = || owned(Pool::new(3, "1", "0").settled().new_ready(3), "v3", "v2");
+    let known = ModelBackOff {
+        fields: fields("v3"),
+        refusal: Refusal::Conflict,
+        code: None,
+        times: 3,
+        at: NOW.minus(Span::minutes(1)),
+        until: NOW.plus(Span::minutes(3)),
+        retry_at: None,
+        answered: false,
+    };
+    let shown = lacks().set(|set| set.model = Some(fields("v3")));
+    let turn = shown.state(|s| s.model.back_off = Some(known.clone())).plan();
+    let kept = turn.planned.state.model.back_off.clone().unwrap();
+    assert_eq!(kept, ModelBackOff { answered: true, ..known.clone() });
+    // An old picture shows v2 again: no write before its time, and another wish is written at once.
+    let again = lacks().state(|s| s.model.back_off = Some(kept.clone()));
+    assert_eq!(written(&again.plan()), None);
+    let other = again.policy(|d| d.model.image = Some(Image::Exact("v4".into())));
+    assert_eq!(written(&other.plan()), Some(("v4", ModelWrite::Wanted)));
+    // Refused once more, it goes on from the times before; after an hour it begins anew.
+    let times = |ago: Span| {
+        let kept = ModelBackOff { at: NOW.minus(ago), until: NOW, ..kept.clone() };
+        let pool = lacks().state(|s| s.model.back_off = Some(kept));
+        let turn = pool.plan();
+        let action = turn.planned.actions[0].clone();
+        let next = pool.after(&turn, Span::seconds(10));
+        let outcome = refused(Refusal::Conflict);
+        let ended = Phase::Ended { at: next.set.read_at, accepted: None, outcome };
+        let turn = next.entry(action, Span::seconds(10), ended).plan();
+        turn.planned.state.model.back_off.unwrap().times
+    };
+    assert_eq!((times(Span::minutes(50)), times(Span::minutes(70))), (4, 1));
 }
 
 #[test]

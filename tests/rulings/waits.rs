@@ -113,6 +113,19 @@ fn an_approval_of_surplus_lets_no_more_go_than_was_shown() {
 }
 
 #[test]
+fn failed_machines_count_in_the_surplus_that_a_person_approves() {
+    let pool = Pool::new(1, "1", "0").settled().new_failed(3);
+    let pool = pool.state(|s| (s.surplus_confirmed, s.desired.explained) = (false, 3)).shown();
+    let wait = &pool.state.as_ref().unwrap().waiting[0];
+    assert_eq!((wait.what, wait.number), (WaitKind::FirstSurplus, Some(2)));
+    let hold = pool.plan();
+    assert!(
+        hold.hold("scaleDownUnconfirmed").unwrap().say.starts_with("3 machines there, 1 wanted")
+    );
+    assert_eq!(pool.approve(WaitKind::FirstSurplus, Some(2)).plan().accepted(), [true]);
+}
+
+#[test]
 fn another_writer_is_approved_for_the_capacity_that_was_seen() {
     let pool = Pool::new(3, "1", "0").old_ready(3).set(|set| set.etag = None);
     let pool = pool.state(|s| s.desired.others = vec![NOW.minus(Span::minutes(30))]).shown();

@@ -94,4 +94,23 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (7_286_851, "a set whose version moved passed for one in which nothing changed"),
     (8_043_665, "what stood in for the rollout that is left passed for a stand-in of the way back"),
     (8_153_222, "a machine on its way out that no list shows passed for one that lives"),
+    (7_089_842, "the time for a pool that shrinks was counted by those that were left"),
+    (7_195_392, "a drained machine that no list showed for hours kept its cordon when one did"),
+    (7_283_217, "the same as in 7195392, with updates in place"),
+    (8_126_949, "a model that was refused and shown by turns was written thirteen times an hour"),
+    (8_241_747, "machines grew old as fast as they were renewed"),
+    (8_312_888, "with none wanted, one on target went beside two that were being given back"),
+    (8_318_252, "an old machine that was listed late passed for what stood in"),
+    (8_338_334, "the surplus of a pool whose machines had all failed was shown without a number"),
+    (8_344_886, "a drained machine whose delete was never sent was taken for one that serves"),
+    (
+        8_352_027,
+        "a refresh of the older of two good models wrote the newer one, and back, for ever",
+    ),
+    (
+        8_504_363,
+        "a drain that ended before its machine was given back was heard of after, and given back again",
+    ),
+    (8_528_964, "machines that failed were counted as kept in the place of surplus"),
+    (8_562_553, "an old picture took a machine back from its drain, again and again"),
 ];

@@ -42,6 +42,8 @@ type Place = (Tally, [i64; 12], Option<Time>, Option<Time>, Revision);
 #[derive(Debug, Default)]
 pub struct Progress {
     since: Option<Time>,
+    /// The most machines that there were since then, or that the rollout covered.
+    most: i64,
     /// How long its window was closed since then.
     closed: Span,
     /// Since when its window is closed and it is not whole all the same.
@@ -71,6 +73,7 @@ impl Progress {
         let now = truth.case.now;
         let since = *self.since.get_or_insert(now);
         let last = self.at.replace(now).unwrap_or(now);
+        self.most = self.most.max(to_do(scene));
         // A turn is made when the windows change, so they were all the while as they are at one of its ends.
         if !is_open(scene, last) || !is_open(scene, now) {
             self.closed = self.closed.plus(now.since(last));
@@ -107,7 +110,7 @@ impl Progress {
         }
         self.outside(scene, now, notes);
         let past = now.since(since);
-        if past > allowed(truth.case.policy, scene).plus(self.closed) {
+        if past > sum(truth.case.policy, self.most).plus(self.closed) {
             self.told = true;
             let say = format!(
                 "the goal is not reached {past} after the storm, of which its window was closed for {}",
@@ -285,13 +288,12 @@ const fn comes_again(cause: Cause) -> bool {
     matches!(cause, Cause::MaxAge | Cause::Refresh)
 }
 
-/// The sum of all deadlines, as if everything were done one after the other and each time at the last moment.
-fn allowed(policy: &Policy, scene: &Scene) -> Span {
+fn to_do(scene: &Scene) -> i64 {
     let covered = scene.rollout().map_or(0, |rollout| i64::from(rollout.covered));
-    let listed = many(scene.looks.len());
-    sum(policy, listed.max(covered).max(scene.desired))
+    many(scene.looks.len()).max(covered).max(scene.desired)
 }
 
+/// The sum of all deadlines, as if everything were done one after the other and each time at the last moment.
 fn sum(policy: &Policy, machines: i64) -> Span {
     let each = policy.rollout.readiness_deadline.plus(policy.deletion.deadline);
     let each = each.plus(policy.repair.after).plus(policy.rollout.min_ready);

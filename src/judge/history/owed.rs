@@ -191,7 +191,7 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
         && rollout.failed.len() > rollout.answered_failures as usize
         && case.set.revision == rollout.to;
     let lacking = scene.desired - scene.tally.exist - scene.pending - coming_back(scene);
-    let refused = state.model.back_off.is_some();
+    let refused = state.model.back_off.as_ref().is_some_and(|known| !known.answered);
     if carried_on && better && ours && !accepted && !refused && lacking > 0 && scene.raised() > 0 {
         notes.add(10, "makes up for losses on a model that failed", Vec::new());
     }

@@ -157,6 +157,19 @@ fn law_7_the_goal_is_reached() {
     assert_eq!(late(None, "ab"), (vec![], vec![7]), "one is missing for nine days");
     assert_eq!(late(Some("approve"), "ab"), (vec![], vec![]), "it waits for a person");
     assert_eq!(late(None, "abc"), (vec![], vec![]), "it is there");
+    // A pool that shrinks as it goes is allowed the time for those that it began with.
+    let shrinks = |many: &str, days: i64| {
+        let mut past = Past::default();
+        let mut pool = Pool::of(1, 1, 0).serving(many, NEW).serving("x", OLD);
+        pool.holds.push(hold(true, Span::ZERO, None));
+        assert!(turn(&pool, &mut past, CALM).is_empty());
+        let mut pool = Pool::of(1, 1, 0).serving("ab", NEW).serving("x", OLD);
+        pool.holds.push(hold(true, Span::ZERO, None));
+        pool.now = NOW.plus(Span::days(days));
+        turn(&pool, &mut past, CALM)
+    };
+    assert_eq!(shrinks("abcdefghijklmnopqrstuvw", 1), Vec::<u8>::new());
+    assert_eq!((shrinks("ab", 1), shrinks("abcdefghijklmnopqrstuvw", 9)), (vec![7], vec![7]));
 }
 
 #[test]

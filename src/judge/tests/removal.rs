@@ -189,6 +189,29 @@ fn law_6_newest_last() {
     lawful("a person named it", &wish.delete("n", Named));
     let in_place = pool().set(|pool| pool.draft.rollout.method = Method::Reimage);
     lawful("in place the new one stood in", &in_place.delete("n", Surplus));
+    let none = pool().set(|pool| {
+        (pool.desired, pool.draft.count) = (Some(0), 0);
+        pool.change(|state| state.desired.count = 0);
+    });
+    lawful("all may leave, whichever goes first", &none.no_rollout().delete("n", Surplus));
+}
+
+#[test]
+fn law_6_what_stands_in_goes_first() {
+    let pool = |born: Span| {
+        let pool = Pool::of(2, 1, 0).serving("abs", NEW).set(|pool| {
+            pool.draft.unconfirmed = Unconfirmed::Allow;
+            pool.draft.rollout.method = Method::Reimage;
+        });
+        let pool = pool.edit("a", |m| m.updated = Some(ago(Span::minutes(30))));
+        pool.edit("s", |m| (m.first_seen, m.created) = (ago(Span::hours(1)), ago(born)))
+    };
+    breaks(&[6], "what stood in stays", &pool(Span::hours(1)).delete("a", Surplus));
+    lawful("it goes", &pool(Span::hours(1)).delete("s", Surplus));
+    lawful(
+        "it is older than the rollout, and listed late",
+        &pool(Span::hours(9)).delete("a", Surplus),
+    );
 }
 
 #[test]

@@ -49,6 +49,7 @@ keys! {
             etag: EtagHistory,
             deletes: DeleteEffects,
             tombs: Vec<(Key, Time)>,
+            vanished: Vec<(Key, Time)>,
             delete_takes: Option<Span>,
             casualties: Vec<(Key, Time)>,
             breaker_opened: Option<Time>,
@@ -169,6 +170,7 @@ keys! {
         may {
             code: Option<Box<str>>,
             retry_at: Option<Time>,
+            answered: bool,
         }
     }
     GoodRevision as GoodKeys; {

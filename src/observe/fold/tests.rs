@@ -33,7 +33,7 @@ fn listing(read: i64, instances: Vec<Instance>) -> Inventory {
 fn look(inventory: &Inventory) -> Look<'_> {
     let now = inventory.set.read_at.plus(Span::seconds(1));
     let min_ready = Span::seconds(60);
-    Look { inventory, tombs: &[], min_ready, now, before: None, fresh: true }
+    Look { inventory, tombs: &[], vanished: &[], min_ready, now, before: None, fresh: true }
 }
 
 fn three(condition: Condition) -> Vec<Machine> {
@@ -147,6 +147,17 @@ fn a_lagging_list_raises_no_dead() {
     let folded = fold(machines, &Look { tombs: &tombs, ..look(&all) });
     assert_eq!(folded.machines[1].condition, Condition::Deleting);
     assert_eq!(folded.machines[1].lifecycle, Lifecycle::Deleting);
+}
+
+#[test]
+fn a_machine_that_we_took_out_of_service_and_that_was_long_unlisted_is_still_out() {
+    let vanished = [(Key::new("AB-0002-cdef"), at(1_010))];
+    let mut machines = three(Condition::Ready);
+    machines.remove(1);
+    let all = listing(1_100, (1..=3).map(|n| row(n, Condition::Ready)).collect());
+    let folded = fold(machines, &Look { vanished: &vanished, ..look(&all) });
+    let lifecycles: Vec<Lifecycle> = folded.machines.iter().map(|m| m.lifecycle).collect();
+    assert_eq!(lifecycles, [Lifecycle::InService, Lifecycle::Draining, Lifecycle::InService]);
 }
 
 #[test]
