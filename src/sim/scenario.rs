@@ -27,8 +27,8 @@ const LARGEST: u32 = 1_000;
 pub const MOST_TURNS: u32 = 60_000;
 
 /// Virtual time after the calm began, after which a rehearsal is given up.
-// 14 days: a rollout of 300 machines, one at a time, each at its deadlines, fits into it.
-pub const LONGEST: Span = Span::days(14);
+// 28 days: a rollout of 300 machines, one at a time and eight hours a day, half an hour each, fits into it.
+pub const LONGEST: Span = Span::days(28);
 
 /// The people who act in a rehearsal, by what they do.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,6 +7,7 @@
     reason = "a test that meets what cannot be stops"
 )]
 
+mod models;
 mod planners;
 mod scenes;
 
@@ -46,7 +47,7 @@ const fn slip(law: u8, name: &'static str, slip: Slip, scene: fn() -> Scenario) 
 }
 
 fn faults() -> Vec<Fault> {
-    use {planners as p, scenes as s};
+    use {models as m, planners as p, scenes as s};
     vec![
         plan(1, "deletes one machine too many", p::one_too_many, s::rollout),
         plan(1, "deletes the last machine that serves", p::the_last, s::single),
@@ -106,6 +107,13 @@ fn faults() -> Vec<Fault> {
         plan(12, "takes one approval for all that waits", p::approves_all, s::approved_beside_fall),
         plan(12, "takes three of ten, unconfirmed", p::unbraked, s::falls),
         unstopped(12, "takes three of ten, unconfirmed", p::unbraked, s::falls),
+        plan(1, "asks again whom the cloud refused", m::asks_regardless, m::refused_and_ill),
+        unstopped(4, "deletes what is being deleted", p::delete_again, m::slow_deletes),
+        plan(6, "keeps what stood in", m::keeps_stand_in, m::updated_in_place),
+        plan(11, "ends a way back before its goal", m::ends_way_back, m::way_back),
+        unstopped(7, "updates again at once what failed", m::updates_at_once, m::updated_in_vain),
+        plan(10, "makes up for losses on what failed", m::carries_on_at_once, m::carried_on),
+        unstopped(7, "writes a refused model at once", m::writes_at_once, m::busy),
     ]
 }
 

@@ -15,7 +15,7 @@ use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
 
 pub type Planner = fn(&Input<'_>) -> Result<Planned, PlanBug>;
-type Answer = Result<Planned, PlanBug>;
+pub type Answer = Result<Planned, PlanBug>;
 
 fn delete(machine: &Machine, because: Because, input: &Input<'_>) -> Action {
     Action::Delete {
@@ -26,7 +26,7 @@ fn delete(machine: &Machine, because: Because, input: &Input<'_>) -> Action {
     }
 }
 
-fn serves(machine: &Machine, input: &Input<'_>) -> bool {
+pub fn serves(machine: &Machine, input: &Input<'_>) -> bool {
     machine.is_available(input.policy.rollout.min_ready, input.now)
 }
 
@@ -35,7 +35,12 @@ fn is_old(machine: &Machine, input: &Input<'_>) -> bool {
 }
 
 /// Also delete this machine, and know of it next time.
-fn also(mut planned: Planned, machine: &Machine, because: Because, input: &Input<'_>) -> Planned {
+pub fn also(
+    mut planned: Planned,
+    machine: &Machine,
+    because: Because,
+    input: &Input<'_>,
+) -> Planned {
     let at = input.machines.iter().position(|other| other.key() == machine.key());
     for report in &mut planned.report.machines {
         if Some(report.index as usize) == at {
@@ -46,7 +51,7 @@ fn also(mut planned: Planned, machine: &Machine, because: Because, input: &Input
     planned
 }
 
-fn targets_mut(action: &mut Action) -> Option<&mut Vec<Target>> {
+pub fn targets_mut(action: &mut Action) -> Option<&mut Vec<Target>> {
     match action {
         Action::Drain { targets, .. }
         | Action::Delete { targets, .. }
@@ -109,7 +114,7 @@ pub fn other_size(input: &Input<'_>) -> Answer {
     plan(&Input { policy: &policy, ..input.clone() })
 }
 
-fn with_policy(input: &Input<'_>, change: impl FnOnce(&mut Draft)) -> Policy {
+pub fn with_policy(input: &Input<'_>, change: impl FnOnce(&mut Draft)) -> Policy {
     let mut draft = Draft::clone(input.policy);
     change(&mut draft);
     Policy::build(draft).unwrap()
@@ -333,7 +338,7 @@ pub fn leaves_model(input: &Input<'_>) -> Answer {
     Ok(planned)
 }
 
-fn with_state(input: &Input<'_>, change: impl FnOnce(&mut PoolState)) -> Answer {
+pub fn with_state(input: &Input<'_>, change: impl FnOnce(&mut PoolState)) -> Answer {
     let mut state = input.state.cloned().unwrap_or_default();
     change(&mut state);
     let state = input.state.map(|_| &state);

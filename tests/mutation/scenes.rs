@@ -7,7 +7,7 @@ use poolkeeper::model::time::{Skew, Span};
 use poolkeeper::sim::{self, ClusterSpec, Cut, Scenario, Wish};
 use poolkeeper::world::{Deed, Faults, ModelPatch, SetSpec, Which};
 
-fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Scenario {
+pub fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Scenario {
     let mut draft = sim::draft("web", count);
     draft.rollout.max_surge = Quantity::of(surge);
     draft.rollout.max_unavailable = Quantity::of(down);

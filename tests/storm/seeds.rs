@@ -113,4 +113,10 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     ),
     (8_528_964, "machines that failed were counted as kept in the place of surplus"),
     (8_562_553, "an old picture took a machine back from its drain, again and again"),
+    (8_621_759, "the power went five times, and drains that were never sent passed for a circle"),
+    (8_643_650, "three hundred machines, eight hours a day, took longer than was played"),
+    (
+        8_678_251,
+        "a machine whose drain was blocked was counted as missing beside a model that failed",
+    ),
 ];

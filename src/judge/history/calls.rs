@@ -1,10 +1,10 @@
 //! Laws 4 and 9: each thing is done once, and by the one who leads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Notes;
 use super::super::truth::{Birth, Sent, Truth};
-use crate::model::action::{Action, Verb};
+use crate::model::action::{Action, Target, Verb};
 use crate::model::ids::{EntryId, Epoch, Key};
 use crate::model::journal::{Entry, Outcome, Refusal};
 use crate::model::quantity::counted;
@@ -85,14 +85,18 @@ impl Once {
                 let raised = self.raises.entry(sent.entry.clone()).or_default();
                 raised.allowed = raised.allowed.max(asked);
             }
-            Some(Action::Delete { .. }) if sent.verb == Verb::Delete => {
+            Some(Action::Delete { targets, .. }) if sent.verb == Verb::Delete => {
                 let mut again = Vec::new();
-                for key in &sent.hit {
+                let keys = targets.iter().map(Target::key).chain(sent.hit.iter().cloned());
+                for key in keys.collect::<BTreeSet<Key>>() {
                     let ids = self.deletes.entry(key.clone()).or_default();
                     let of = |id: &EntryId| truth.journal.iter().rev().find(|e| e.id == *id);
+                    // A request whose answer was lost is sent once more, and then takes nothing a second time.
+                    let hits = sent.hit.contains(&key);
+                    let other = |id: &&EntryId| **id != sent.entry || hits;
                     // Of all that were ever sent, not of the last alone.
-                    let mut earlier = ids.iter().filter_map(of);
-                    if earlier.any(|earlier| !may_repeat(truth, earlier, key, sent)) {
+                    let mut earlier = ids.iter().filter(other).filter_map(of);
+                    if earlier.any(|earlier| !may_repeat(truth, earlier, &key, sent)) {
                         again.push(key.clone());
                     }
                     ids.push(sent.entry.clone());

@@ -13,7 +13,7 @@ use crate::model::budget::HoldReason;
 use crate::model::ids::{EntryId, Key, Revision};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{Entry, Outcome, Refusal};
-use crate::model::machine::{Condition, Lifecycle, Machine};
+use crate::model::machine::{Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 
@@ -148,6 +148,8 @@ struct Refusals {
     read: usize,
     open: Vec<usize>,
     tries: Vec<Tries>,
+    /// When the cloud carried out an update of this machine to this revision.
+    updates: BTreeMap<(Key, Revision), VecDeque<Time>>,
 }
 
 impl Refusals {
@@ -161,6 +163,7 @@ impl Refusals {
         if asked {
             // A person's word is a reason to try at once.
             self.tries.clear();
+            self.updates.clear();
         }
         let mut any = false;
         for at in looked {
@@ -183,6 +186,7 @@ impl Refusals {
             let verb = entry.verb();
             self.tries.retain(|tries| !tries.is_throttled(verb));
         }
+        self.updated(entry, ended, notes);
         for content in Content::of(&entry.action) {
             // What is gone already, or needs no taking back, is no refusal.
             let Some(refusal) = content.refusal(entry).filter(|how| *how != Refusal::Gone) else {
@@ -208,6 +212,28 @@ impl Refusals {
             }
         }
         any
+    }
+}
+
+impl Refusals {
+    /// An update that was carried out is made once for a machine and a revision: again and again, it brings nothing.
+    fn updated(&mut self, entry: &Entry, ended: Time, notes: &mut Notes) {
+        let Action::Reimage { targets, to, .. } = &entry.action else { return };
+        let since = ended.minus(AN_HOUR);
+        let mut again = Vec::new();
+        for key in targets.iter().map(Target::key) {
+            if !entry.outcome_for(&key).is_some_and(|how| how.is_ok()) {
+                continue;
+            }
+            let times = self.updates.entry((key.clone(), to.clone())).or_default();
+            times.retain(|at| *at > since);
+            times.push_back(ended);
+            if times.len() > IN_A_ROW as usize {
+                times.clear();
+                again.push(key);
+            }
+        }
+        notes.about(7, "machines are updated to the same revision again and again", again);
     }
 }
 
@@ -337,9 +363,8 @@ impl InTurn {
         for report in &truth.case.planned.report.machines {
             let Some(machine) = truth.case.machines.get(report.index as usize) else { continue };
             let was_out = matches!(machine.lifecycle, Lifecycle::Draining | Lifecycle::Drained);
-            let serves = machine.condition == Condition::Ready;
-            let returns = was_out && serves && report.lifecycle == Lifecycle::InService;
-            if returns && !update_was_refused(truth, machine) {
+            let returns = was_out && report.lifecycle == Lifecycle::InService;
+            if returns && !(update_was_refused(truth, machine) || was_cut(truth, machine)) {
                 back.push(machine.key());
             }
         }
@@ -368,6 +393,14 @@ fn update_was_refused(truth: &Truth, machine: &Machine) -> bool {
         entry.verb() == Verb::Drain && entry.action.targets().iter().any(of_it)
     });
     drains.map(|entry| entry.written).max().is_some_and(|written| written < refused)
+}
+
+/// The process that meant to drain it was killed before it asked.
+fn was_cut(truth: &Truth, machine: &Machine) -> bool {
+    let mut drains = truth.journal.iter().rev().filter(|entry| entry.verb() == Verb::Drain);
+    let last = drains.find(|entry| entry.action.targets().iter().any(|t| t.is(machine)));
+    let unsent = |entry: &Entry| matches!(entry.outcome(), Some((_, Outcome::Withdrawn)));
+    last.is_some_and(|entry| unsent(entry) && entry.accepted().is_none())
 }
 
 fn window(scene: &Scene) -> bool {

@@ -15,7 +15,7 @@ use crate::model::ids::Key;
 use crate::model::journal::{Entry, Outcome};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::{Method, OnFailure, Unconfirmed};
-use crate::model::rollout::{Cause, Ending, GoodRevision, Stage};
+use crate::model::rollout::{Cause, Ending, GoodRevision, ModelBackOff, Stage};
 use crate::model::time::Time;
 
 /// Turns within which a thing is put back after what it was taken for has ended.
@@ -191,7 +191,8 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
         && rollout.failed.len() > rollout.answered_failures as usize
         && case.set.revision == rollout.to;
     let lacking = scene.desired - scene.tally.exist - scene.pending - coming_back(scene);
-    let refused = state.model.back_off.as_ref().is_some_and(|known| !known.answered);
+    let waits = |known: &ModelBackOff| !known.answered || known.until > scene.at;
+    let refused = state.model.back_off.as_ref().is_some_and(waits);
     if carried_on && better && ours && !accepted && !refused && lacking > 0 && scene.raised() > 0 {
         notes.add(10, "makes up for losses on a model that failed", Vec::new());
     }
@@ -211,7 +212,8 @@ fn coming_back(scene: &Scene) -> i64 {
     let updated = |machine: &Machine| {
         let drain = drains.get(&machine.key());
         drain.is_some_and(|(_, fate, because)| {
-            matches!(fate, Fate::Open | Fate::Done) && *because == Because::Outdated
+            // Refused, it goes back into service.
+            *fate != Fate::Withdrawn && *because == Because::Outdated
         })
     };
     let stays = scene.pairs().filter(|(machine, look)| {

@@ -161,7 +161,7 @@ fn law_4_the_doubt_is_written_before_the_call() {
 #[test]
 fn law_4_once_over_a_history() {
     let minutes = Span::minutes;
-    let again = |events: &[(Span, Event)]| {
+    let repeated = |events: &[(Span, Event)], hits: bool| {
         let first = deletes("a", Outdated);
         let mut past = Past::default();
         assert!(first.broken(&mut past).is_empty());
@@ -170,14 +170,18 @@ fn law_4_once_over_a_history() {
         let second = deletes("a", Outdated).with(|turn| {
             turn.pool = written(pool);
             turn.sent[0].entry = EntryId::new("e1");
+            turn.sent[0].hit.truncate(usize::from(hits));
         });
         second.broken(&mut past)
     };
+    let again = |events: &[(Span, Event)]| repeated(events, true);
     assert_eq!(again(&done(minutes(5))), [4], "it was done");
     assert_eq!(again(&accepted(minutes(20))), [4], "it goes on");
     assert!(again(&accepted(minutes(35))).is_empty(), "it passed its deadline");
     assert!(again(&refused(Refusal::Conflict, minutes(5))).is_empty(), "it was refused");
     assert_eq!(again(&refused(Refusal::Gone, minutes(5))), [4], "it was gone");
+    assert_eq!(repeated(&done(minutes(5)), false), [4], "it was done, and took nothing again");
+    assert_eq!(repeated(&accepted(minutes(20)), false), [4], "it goes on, and takes nothing again");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::judge::{Real, Sent, Truth, after, at_goal};
 use crate::model::action::Verb;
 use crate::model::budget::HoldReason;
 use crate::model::ids::Key;
-use crate::model::policy::Unconfirmed;
+use crate::model::policy::{Method, OnFailure, Unconfirmed};
 use crate::model::rollout::{Ended, Ending, GoodRevision};
 use Because::{Outdated, Surplus};
 
@@ -314,6 +314,21 @@ fn law_10_nothing_comes_up_on_a_failed_model() {
     assert!(alone(&served).is_empty(), "on the way back from one that served");
     let there = ours("ab", back).set(|pool| pool.set.revision = Revision::new(OLD));
     assert!(alone(&there).is_empty(), "it was put back");
+    let carried_on = |drain: Refusal| {
+        let pool = Pool::of(3, 1, 1).serving("abc", OLD).recall(|state| {
+            let rollout = state.rollout.as_mut().unwrap();
+            rollout.failed = vec![Key::new("vm-x")];
+            state.good_revisions = vec![good(OLD)];
+        });
+        let pool = pool.set(|pool| {
+            pool.draft.model.fields.vm_size = Some("D4".into());
+            pool.draft.rollout.on_failure = OnFailure::Continue;
+            pool.draft.rollout.method = Method::Reimage;
+        });
+        let pool = pool.drain("a", Outdated).earlier(Span::minutes(9), &refused(drain, Span::ZERO));
+        alone(&pool.edit("a", |m| m.lifecycle = Lifecycle::Draining).raise(1))
+    };
+    assert!(carried_on(Refusal::Conflict).is_empty(), "its drain was blocked: none is missing");
     let forwards = |over: Option<&str>| {
         let pool = ours("abc", failing).write_model();
         let pool = pool.set(|pool| drop(pool.actions.remove(0)));

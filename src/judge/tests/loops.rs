@@ -100,7 +100,7 @@ fn rest_with(served: bool, now: Time) -> Pool {
 
 #[test]
 fn machines_are_drained_and_put_back_in_turn() {
-    let rounds = |updates_wait: bool, drained: Span| {
+    let put_back = |updates_wait: bool, drained: Span, how: &[(Span, Event)], is: Condition| {
         let mut past = Past::default();
         let pool = || Pool::of(4, 1, 0).serving("abcd", OLD);
         let mut any = false;
@@ -108,8 +108,9 @@ fn machines_are_drained_and_put_back_in_turn() {
             let drain = [Sent { took: true, ..sent(Verb::Drain) }];
             let begun = Meanwhile { sent: &drain, ..Meanwhile::default() };
             any |= turn_with(&told(pool()), &mut past, &begun);
-            let out = pool().drain(name, Outdated).earlier(drained, &[]);
-            let out = out.edit(name, |m| m.lifecycle = Lifecycle::Draining).restore(name);
+            let out = pool().drain(name, Outdated).earlier(drained, how);
+            let out = out.edit(name, |m| (m.lifecycle, m.condition) = (Lifecycle::Draining, is));
+            let out = out.restore(name);
             let waits = RequestBackOff {
                 verb: Verb::Reimage,
                 refusal: Refusal::Forbidden,
@@ -124,9 +125,39 @@ fn machines_are_drained_and_put_back_in_turn() {
         }
         any
     };
+    let rounds = |waits, drained| put_back(waits, drained, &[], Condition::Ready);
     assert!(rounds(false, Span::minutes(9)), "nothing was refused");
+    let ended = |how: &[(Span, Event)]| put_back(false, Span::minutes(9), how, Condition::Unready);
+    assert!(ended(&[]), "they do not even serve");
+    let withdrawn = (Span::minutes(1), Event::Ended(Outcome::Withdrawn));
+    assert!(!ended(&[withdrawn.clone()]), "the process was killed before it asked");
+    let asked = accepted(Span::minutes(5));
+    assert!(ended(&[asked[0].clone(), asked[1].clone(), withdrawn]), "it was asked");
     assert!(!rounds(true, Span::minutes(9)), "updates were refused since");
     assert!(rounds(true, Span::minutes(2)), "they were refused before");
+}
+
+#[test]
+fn a_machine_is_updated_again_and_again() {
+    let run = |times: i64, each: Span, to: fn(i64) -> &'static str| {
+        let pool = told(Pool::of(3, 1, 0).serving("abc", OLD));
+        let updates = (0..times).rev().fold(pool, |pool, n| {
+            let at = each.times(n);
+            let mut pool = pool.reimage("a").earlier(at.plus(Span::seconds(2)), &done(at));
+            if let Some(Action::Reimage { to: target, .. }) =
+                pool.journal.last_mut().map(|entry| &mut entry.action)
+            {
+                *target = Revision::new(to(n));
+            }
+            pool
+        });
+        broken(&updates)
+    };
+    let same: fn(i64) -> &'static str = |_| NEW;
+    assert!(!run(3, Span::minutes(15), same), "three times within an hour");
+    assert!(run(4, Span::minutes(15), same), "four times");
+    assert!(!run(9, Span::minutes(25), same), "at longer intervals");
+    assert!(!run(4, Span::minutes(15), |n| if n % 2 == 0 { OLD } else { NEW }), "there and back");
 }
 
 #[test]

@@ -1,0 +1,163 @@
+//! Planners that forget what came of an update, of a model, or of a delete, and where that shows.
+
+use poolkeeper::model::action::{Action, Because, Target, Verb};
+use poolkeeper::model::journal::{Entry, Outcome};
+use poolkeeper::model::machine::Machine;
+use poolkeeper::model::plan::{AskVerb, Input};
+use poolkeeper::model::policy::{Draft, Image, Method, OnFailure, Policy, Unconfirmed};
+use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::rollout::{Cause, Ended, Ending};
+use poolkeeper::model::time::Span;
+use poolkeeper::plan::plan;
+use poolkeeper::sim::{self, Scenario, Wish};
+use poolkeeper::world::{Deed, Faults, ModelPatch};
+
+use super::planners::{Answer, also, serves, targets_mut, with_policy, with_state};
+use super::scenes::{pool, rollout};
+
+/// A machine whose delete was refused is asked to go again before its wait is over, whatever the others do.
+pub fn asks_regardless(input: &Input<'_>) -> Answer {
+    let planned = plan(input)?;
+    let named: Vec<Target> = planned.actions.iter().flat_map(Action::targets).cloned().collect();
+    let refused = input.state.map_or(&[][..], |state| &state.key_backoff);
+    let waits = |m: &Machine| refused.iter().any(|known| known.key == m.key());
+    let free = |m: &&Machine| serves(m, input) && !named.iter().any(|target| target.is(m));
+    let again: Vec<&Machine> = input.machines.iter().filter(free).filter(|m| waits(m)).collect();
+    Ok(again.into_iter().fold(planned, |plan, m| also(plan, m, Because::Outdated, input)))
+}
+
+/// The machine that was just updated goes, and what stood in for it stays.
+pub fn keeps_stand_in(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let surplus = |target: &&mut Target| target.because == Because::Surplus;
+    let updated = input.machines.iter().find(|m| m.updated.is_some() && serves(m, input));
+    let mut targets = planned.actions.iter_mut().filter_map(targets_mut).flatten();
+    if let Some((target, machine)) = targets.find(surplus).zip(updated) {
+        *target = Target::of(machine, Because::Surplus);
+    }
+    Ok(planned)
+}
+
+/// A way back ends as soon as nothing is off target, whatever the set's model says.
+pub fn ends_way_back(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let state = &mut planned.state;
+    if let Some(rollout) = state.rollout.take_if(|rollout| rollout.cause == Cause::Rollback) {
+        let (opened, at, how) = (Some(rollout.opened), input.now, Ending::RolledBack);
+        let (done, covered, failed) = (rollout.covered, rollout.covered, 0);
+        let (cause, to) = (rollout.cause, rollout.to);
+        state.last = Some(Ended { cause, to, opened, at, how, done, covered, failed });
+    }
+    Ok(planned)
+}
+
+/// An update that failed is tried again at once.
+pub fn updates_at_once(input: &Input<'_>) -> Answer {
+    with_state(input, |state| {
+        (state.in_vain, state.key_backoff, state.request_backoff) = (vec![], vec![], vec![]);
+        if let Some(rollout) = &mut state.rollout {
+            rollout.tried.clear();
+            (rollout.failed, rollout.failed_in_a_row) = (Vec::new(), 0);
+        }
+    })
+}
+
+/// What lacks after a failure is made on the model that failed.
+pub fn carries_on_at_once(input: &Input<'_>) -> Answer {
+    let policy = with_policy(input, |draft| {
+        draft.rollout.on_failure = OnFailure::Pause;
+        draft.rollout.failure_threshold = Quantity::of(100);
+    });
+    plan(&Input { policy: &policy, ..input.clone() })
+}
+
+/// A model that was refused is written again at once.
+pub fn writes_at_once(input: &Input<'_>) -> Answer {
+    let refused = |entry: &&Entry| {
+        entry.verb() == Verb::UpdateModel
+            && matches!(entry.outcome(), Some((_, Outcome::Refused(_))))
+    };
+    let over = input.open.iter().any(|entry| refused(&entry));
+    with_state(input, |state| {
+        state.model.back_off = None;
+        if over {
+            state.model.writing = None;
+        }
+    })
+}
+
+fn in_place(change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let mut scenario = pool(4, 1, 0, |draft| {
+        draft.rollout.method = Method::Reimage;
+        draft.unconfirmed = Unconfirmed::Allow;
+    });
+    let patch = ModelPatch::image(sim::NEW_IMAGE);
+    scenario.deeds.push((Span::minutes(1), Deed::PatchModel(patch)));
+    change(&mut scenario);
+    scenario
+}
+
+/// Four machines are updated in place, and one stands in.
+pub fn updated_in_place() -> Scenario {
+    in_place(|_| {})
+}
+
+/// Updates in place fail.
+pub fn updated_in_vain() -> Scenario {
+    in_place(|scenario| {
+        let mut draft = Draft::clone(&scenario.policy);
+        draft.rollout.progress_deadline = Span::hours(9);
+        scenario.policy = Policy::build(draft).unwrap();
+        scenario.faults = Faults { change_fails: 1.0, ..Faults::default() };
+        scenario.calm_after = Span::hours(2);
+    })
+}
+
+/// Deletes are refused half of the time, and machines fall ill.
+pub fn refused_and_ill() -> Scenario {
+    let mut scenario = rollout();
+    scenario.faults = Faults { conflict: 0.5, sickens: 3.0, ..Faults::default() };
+    scenario.calm_after = Span::hours(2);
+    scenario
+}
+
+/// Deletes take long.
+pub fn slow_deletes() -> Scenario {
+    let mut scenario = rollout();
+    let delete = &mut scenario.settings.durations.delete;
+    (delete.median, delete.min) = (600.0, 600.0);
+    scenario
+}
+
+/// The image is ours, and a person asks for the way back from it.
+pub fn way_back() -> Scenario {
+    let mut scenario = owned(|_| {});
+    scenario.wishes.push((Span::minutes(8), Wish::Ask(AskVerb::Rollback)));
+    scenario
+}
+
+fn owned(change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let mut scenario = pool(5, 0, 2, |draft| {
+        draft.model.image = Some(Image::Exact(sim::OLD_IMAGE.into()));
+        draft.rollout.on_failure = OnFailure::Continue;
+    });
+    scenario.wishes.push((Span::minutes(1), Wish::Image(sim::NEW_IMAGE.into())));
+    change(&mut scenario);
+    scenario
+}
+
+/// What comes up on the new image fails, and the policy carries on.
+pub fn carried_on() -> Scenario {
+    owned(|scenario| {
+        scenario.faults = Faults { boot_fails: 0.5, ..Faults::default() };
+        scenario.calm_after = Span::hours(2);
+    })
+}
+
+/// The set refuses every request for hours.
+pub fn busy() -> Scenario {
+    owned(|scenario| {
+        scenario.faults = Faults { conflict: 1.0, ..Faults::default() };
+        scenario.calm_after = Span::hours(3);
+    })
+}
