@@ -468,13 +468,11 @@ pub struct PoolState {
     pub vanished: Vec<(Key, Time)>,
     /// How soon after a delete was answered its machines are expected to be gone.
     pub delete_takes: Option<Span>,
-    /// Machines that had served and failed, each with its latest failure: those that are failed still, and those that
-    /// failed within the repair window.
+    /// Machines that had served and failed, by their latest failure: those failed still, or within the repair window.
     pub casualties: Vec<(Key, Time)>,
     /// Since when the repair breaker is open.
     pub breaker_opened: Option<Time>,
-    /// The repair breaker was closed at this time, by a person or by a new machine that serves: what failed before does
-    /// not count.
+    /// When a person, or a new machine that serves, closed the repair breaker: what failed before does not count.
     pub breaker_released: Option<Time>,
     /// Removals for surplus within the last hour.
     pub surplus_removed: Vec<(Time, u32)>,

@@ -12,7 +12,7 @@ use poolkeeper::plan::plan;
 use poolkeeper::sim::{self, Scenario, Wish};
 use poolkeeper::world::{Deed, Faults, ModelPatch};
 
-use super::planners::{Answer, also, serves, targets_mut, with_policy, with_state};
+use super::planners::{Answer, also, delete, serves, targets_mut, with_policy, with_state};
 use super::scenes::{pool, rollout};
 
 /// A machine whose delete was refused is asked to go again before its wait is over, whatever the others do.
@@ -24,6 +24,19 @@ pub fn asks_regardless(input: &Input<'_>) -> Answer {
     let free = |m: &&Machine| serves(m, input) && !named.iter().any(|target| target.is(m));
     let again: Vec<&Machine> = input.machines.iter().filter(free).filter(|m| waits(m)).collect();
     Ok(again.into_iter().fold(planned, |plan, m| also(plan, m, Because::Outdated, input)))
+}
+
+/// Asks once more for every delete that is under way.
+pub fn delete_again(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let open = input.open.iter().filter(|e| e.verb() == Verb::Delete && !e.is_ended());
+    let targets: Vec<Target> = open.flat_map(|entry| entry.action.targets()).cloned().collect();
+    let listed = |m: &&Machine| targets.iter().any(|target| target.is(m));
+    if let Some(machine) = input.machines.iter().find(listed) {
+        planned.actions.retain(|action| action.verb() != Verb::Delete);
+        planned.actions.push(delete(machine, Because::Outdated, input));
+    }
+    Ok(planned)
 }
 
 /// The machine that was just updated goes, and what stood in for it stays.

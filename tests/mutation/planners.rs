@@ -17,7 +17,7 @@ use poolkeeper::plan::plan;
 pub type Planner = fn(&Input<'_>) -> Result<Planned, PlanBug>;
 pub type Answer = Result<Planned, PlanBug>;
 
-fn delete(machine: &Machine, because: Because, input: &Input<'_>) -> Action {
+pub fn delete(machine: &Machine, because: Because, input: &Input<'_>) -> Action {
     Action::Delete {
         targets: vec![Target::of(machine, because)],
         reason: "planted".into(),
@@ -147,19 +147,6 @@ pub fn undrained(input: &Input<'_>) -> Answer {
             let (targets, reason, before) = (targets.clone(), reason.clone(), *before);
             *action = Action::Delete { targets, reason, before, force: false };
         }
-    }
-    Ok(planned)
-}
-
-/// Asks once more for every delete that is under way.
-pub fn delete_again(input: &Input<'_>) -> Answer {
-    let mut planned = plan(input)?;
-    let open = input.open.iter().filter(|e| e.verb() == Verb::Delete && !e.is_ended());
-    let targets: Vec<Target> = open.flat_map(|entry| entry.action.targets()).cloned().collect();
-    let listed = |m: &&Machine| targets.iter().any(|target| target.is(m));
-    if let Some(machine) = input.machines.iter().find(listed) {
-        planned.actions.retain(|action| action.verb() != Verb::Delete);
-        planned.actions.push(delete(machine, Because::Outdated, input));
     }
     Ok(planned)
 }

@@ -222,7 +222,7 @@ impl Refusals {
         let since = ended.minus(AN_HOUR);
         let mut again = Vec::new();
         for key in targets.iter().map(Target::key) {
-            if !entry.outcome_for(&key).is_some_and(|how| how.is_ok()) {
+            if entry.outcome_for(&key).is_none_or(|how| how.is_err()) {
                 continue;
             }
             let times = self.updates.entry((key.clone(), to.clone())).or_default();

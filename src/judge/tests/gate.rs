@@ -28,21 +28,6 @@ fn law_11_closed() {
     breaks(&[11], "outside its window", &shut.delete("a", Outdated));
     let left = four().recall(paused).edit("a", |m| m.lifecycle = Lifecycle::Drained);
     lawful("on its way out before", &left.delete("a", Outdated));
-    let drained = |why: &[(Span, Event)]| {
-        let pool = four().recall(paused).drain("a", Outdated);
-        let pool = pool.earlier(Span::minutes(9), &done(Span::minutes(5)));
-        let pool = pool.delete("a", Outdated).earlier(Span::minutes(4), why);
-        pool.edit("a", |m| {
-            (m.lifecycle, m.lifecycle_since) = (Lifecycle::Deleting, ago(Span::minutes(4)));
-        })
-    };
-    let unsent = [(Span::minutes(1), Event::Ended(Outcome::Withdrawn))];
-    lawful(
-        "drained before, and its delete was never sent",
-        &drained(&unsent).delete("a", Outdated),
-    );
-    let refused = drained(&refused(Refusal::Conflict, Span::minutes(1)));
-    breaks(&[11], "its delete was refused: it serves again", &refused.delete("a", Outdated));
     let failed = four().recall(paused).edit("a", |m| {
         (m.condition, m.since) = (Unready, ago(Span::hours(1)));
     });

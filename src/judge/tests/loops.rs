@@ -130,7 +130,7 @@ fn machines_are_drained_and_put_back_in_turn() {
     let ended = |how: &[(Span, Event)]| put_back(false, Span::minutes(9), how, Condition::Unready);
     assert!(ended(&[]), "they do not even serve");
     let withdrawn = (Span::minutes(1), Event::Ended(Outcome::Withdrawn));
-    assert!(!ended(&[withdrawn.clone()]), "the process was killed before it asked");
+    assert!(!ended(std::slice::from_ref(&withdrawn)), "the process was killed before it asked");
     let asked = accepted(Span::minutes(5));
     assert!(ended(&[asked[0].clone(), asked[1].clone(), withdrawn]), "it was asked");
     assert!(!rounds(true, Span::minutes(9)), "updates were refused since");

@@ -256,3 +256,22 @@ fn law_10_only_what_is_ours_is_put_back() {
     let allowed = four().set(|pool| pool.draft.rollout.rollback = Rollback::WriteModel);
     lawful("a model that we may write", &allowed.write_model());
 }
+
+#[test]
+fn law_11_what_was_drained_and_never_asked_to_go_is_out_of_service_still() {
+    let drained = |why: &[(Span, Event)]| {
+        let pool = four().recall(paused).drain("a", Outdated);
+        let pool = pool.earlier(Span::minutes(9), &done(Span::minutes(5)));
+        let pool = pool.delete("a", Outdated).earlier(Span::minutes(4), why);
+        pool.edit("a", |m| {
+            (m.lifecycle, m.lifecycle_since) = (Lifecycle::Deleting, ago(Span::minutes(4)));
+        })
+    };
+    let unsent = [(Span::minutes(1), Event::Ended(Outcome::Withdrawn))];
+    lawful(
+        "drained before, and its delete was never sent",
+        &drained(&unsent).delete("a", Outdated),
+    );
+    let refused = drained(&refused(Refusal::Conflict, Span::minutes(1)));
+    breaks(&[11], "its delete was refused: it serves again", &refused.delete("a", Outdated));
+}
