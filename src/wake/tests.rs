@@ -108,8 +108,9 @@ fn a_pool_that_left_and_came_back_has_no_second_turn_beside_the_first() {
 /// What the tests know of one pool: the earliest and the latest time at which its turn may begin.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
-    /// End of the earliest window asked for since the last turn began.
-    due: Option<Time>,
+    /// End of the earliest window asked for since the last turn began: at least, and at most, for a wait after a failure
+    /// is drawn.
+    due: Option<(Time, Time)>,
     operator: bool,
     news: bool,
     running: bool,
@@ -120,14 +121,19 @@ struct Known {
 
 impl Known {
     fn asked(&mut self, at: Time) {
-        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        self.asked_within(at, at);
+    }
+
+    fn asked_within(&mut self, least: Time, most: Time) {
+        let sooner = |(a, b): (Time, Time)| (a.min(least), b.min(most));
+        self.due = Some(self.due.map_or((least, most), sooner));
     }
 
     /// From when a turn is allowed, and from when it is owed.
     fn span(&self) -> Option<(Time, Time)> {
         let due = self.due.filter(|_| !self.running)?;
-        let held = self.held.filter(|_| !self.operator).unwrap_or((due, due));
-        Some((due.max(held.0), due.max(held.1)))
+        let held = self.held.filter(|_| !self.operator).unwrap_or(due);
+        Some((due.0.max(held.0), due.1.max(held.1)))
     }
 
     fn failed(&mut self, now: Time, told: Option<Time>) {
@@ -136,7 +142,7 @@ impl Known {
         let least = |wait| told.map_or(now.plus(wait), |told: Time| told.max(now.plus(wait)));
         self.failures += 1;
         self.held = Some((least(half), least(whole)));
-        self.asked(least(half));
+        self.asked_within(least(half), least(whole));
         self.running = false;
     }
 
