@@ -43,7 +43,8 @@ pub(super) fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a
             let nothing = took_nothing(entry, target, fate, case);
             let (mut marks, overdue) =
                 if nothing { (OURS, false) } else { marks(entry, fate, case, at) };
-            if fate == Fate::Open && target.because == Because::Failed {
+            let repaired = fate == Fate::Open && target.because == Because::Failed;
+            if repaired && !is_taken_otherwise(case, entry, target) {
                 marks |= REPAIRED;
             }
             if nothing {
@@ -68,6 +69,13 @@ pub(super) fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a
     aims.iter().enumerate().for_each(|(index, aim)| names.aim(aim.target, index));
     names.sort();
     names
+}
+
+/// A later request took it for another reason: an operator named one that leaves as failed.
+fn is_taken_otherwise(case: &Case, entry: &Entry, target: &Target) -> bool {
+    let later = case.journal.iter().filter(|later| later.written > entry.written);
+    let mut targets = later.filter(|later| !later.is_ended()).flat_map(|e| e.action.targets());
+    targets.any(|named| named.because != Because::Failed && named.key() == target.key())
 }
 
 /// Before this delete, the last request that was sent for the machine was a drain, and it ended well.

@@ -7,7 +7,7 @@ use crate::model::machine::Evidence;
 use crate::model::plan::{AskVerb, Gate, Verdict, WaitKind};
 use crate::model::policy::{Adopt, Checkpoint, Method, Natives, Owner, Unconfirmed};
 use crate::model::rollout::Fall;
-use Because::{Failed, Named, Outdated, Surplus};
+use Because::{Failed, Named, NamedNow, Outdated, Surplus};
 use Condition::{Provisioning, Unready};
 
 fn four() -> Pool {
@@ -437,6 +437,9 @@ fn law_12_repaired_in_turn() {
     lawful("another leaves and was made up for", &beside("abcdef"));
     let coming = beside("abcde").raise(1).earlier(minutes(4), &accepted(minutes(4)));
     lawful("another leaves, and one comes for it", &coming);
+    let named = pool("abcde").drain("x", Failed).earlier(minutes(5), &accepted(minutes(5)));
+    let named = named.delete("x", NamedNow).earlier(minutes(1), &accepted(minutes(1)));
+    lawful("an operator named the other meanwhile", &named.delete("y", Failed));
     let drained = |method: Method| {
         let pool = beside("abcde").edit("a", |m| m.lifecycle = Lifecycle::Draining);
         pool.set(|pool| (pool.draft.rollout.method, pool.draft.count) = (method, 5))
