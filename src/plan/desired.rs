@@ -345,8 +345,8 @@ pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> boo
     let sure = memory.desired.ledger.iter().all(|line| line.folded || line.least == line.most);
     let stands = (input.policy.owner == Owner::Pool && sure) || shown >= BELIEVED_AFTER;
     let explained = stands && (least..=most).contains(&seen) && !is_doubted(memory);
-    let agrees = agrees_with_list(input, pending) || agrees_with_deletes(input, memory, pending);
-    explained || (memory.desired.below.is_none() && agrees)
+    let agrees = || agrees_with_list(input, pending) || agrees_with_deletes(input, memory, pending);
+    explained || (memory.desired.below.is_none() && agrees())
 }
 
 /// As many are listed as the capacity says, with those that we delete, where it is known to count them to their end.

@@ -1,5 +1,7 @@
 //! The model in the set: written only where the pool owns fields of it, put back when a revision turned out bad.
 
+use std::collections::BTreeMap;
+
 use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH, Verb};
 use crate::model::ids::Revision;
 use crate::model::inventory::{ModelFields, Orchestration};
@@ -46,13 +48,13 @@ pub(super) fn wanted_fields(input: &Input) -> Option<ModelFields> {
     Some(fields)
 }
 
-/// How many models the machines refer to.
-pub(super) fn referenced(machines: &[Machine]) -> usize {
-    let mut revisions: Vec<&str> =
-        machines.iter().filter_map(|m| m.revision.as_ref()).map(Revision::as_str).collect();
-    revisions.sort_unstable();
-    revisions.dedup();
-    revisions.len()
+/// The models that the machines refer to, and how many refer to each: a handful, since a set holds ten.
+pub(super) fn referenced(machines: &[Machine]) -> BTreeMap<&Revision, usize> {
+    let mut known = BTreeMap::new();
+    for has in machines.iter().filter_map(|machine| machine.revision.as_ref()) {
+        *known.entry(has).or_default() += 1;
+    }
+    known
 }
 
 /// The entry of this write, and of no earlier one.
@@ -176,7 +178,8 @@ pub(super) fn refused<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m Mo
 
 /// Machines refer to so many models that a new one must wait.
 pub(super) fn is_crowded(input: &Input) -> bool {
-    input.set.orchestration == Orchestration::Uniform && referenced(input.machines) >= MODELS - 1
+    input.set.orchestration == Orchestration::Uniform
+        && referenced(input.machines).len() >= MODELS - 1
 }
 
 /// The fields people want are not in the model, and only the number of models stands against writing them.
@@ -185,7 +188,7 @@ pub(super) fn waits_for_room(input: &Input, memory: &PoolState) -> bool {
         let (model, wanted) = (input.set.model.as_ref()?, wanted_fields(input)?);
         Some(!model.carries(&wanted))
     };
-    memory.rollout.is_none() && is_crowded(input) && lacks().unwrap_or(false)
+    memory.rollout.is_none() && lacks().unwrap_or(false) && is_crowded(input)
 }
 
 /// The file asks for what the model carries already: where that is another wish than before, people want the revision in

@@ -11,7 +11,7 @@ use crate::model::time::{Span, Time};
 
 use super::course::{count_outdated, refer_to};
 use super::rows::Reference;
-use super::{Desk, exceptions, in_place};
+use super::{Desk, exceptions, in_place, model};
 
 /// The same revision rolled out twice within this time is a loop, not a wish.
 const HOT_LOOP: Span = Span::hours(1);
@@ -32,11 +32,8 @@ pub(super) fn adopt(input: &Input, memory: &mut PoolState) {
 
 /// The machines listed are on several revisions: a rollout is under way, or was left, that we know nothing of.
 fn is_mix(input: &Input) -> bool {
-    let mut known: Vec<&Revision> =
-        input.machines.iter().filter_map(|m| m.revision.as_ref()).collect();
-    known.sort_unstable();
-    known.dedup();
-    known.iter().any(|one| known.iter().any(|other| differs(one, other)))
+    let known = model::referenced(input.machines);
+    known.keys().any(|one| known.keys().any(|other| differs(one, other)))
 }
 
 /// What waits since first sight goes on by another policy, and is over when all are on one revision.
@@ -165,22 +162,15 @@ pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) 
 
 /// At first sight on several revisions: how many on each.
 pub(super) fn about_the_mix(desk: &mut Desk) {
-    let mut known: Vec<&str> = desk
-        .input
-        .machines
-        .iter()
-        .filter_map(|m| m.revision.as_ref().map(Revision::as_str))
-        .collect();
-    known.sort_unstable();
-    let groups: Vec<String> =
-        known.chunk_by(|a, b| a == b).map(|g| format!("{} on {}", g.len(), g[0])).collect();
+    let known = model::referenced(desk.input.machines);
+    let groups: Vec<String> = known.iter().map(|(has, many)| format!("{many} on {has}")).collect();
     let here = desk.input.set.revision.clone();
     let say = format!(
         "the pool is seen for the first time in the middle of a change: {}; approve, and all go to {here}",
         groups.join(", ")
     );
-    let off = desk.input.machines.iter().filter_map(|m| m.revision.as_ref());
-    let off = off.filter(|has| differs(has, &here)).count() as i64;
+    let off = known.iter().filter(|(has, _)| differs(has, &here));
+    let off = off.map(|(_, many)| *many as i64).sum();
     let hold = desk.holds.add(HoldReason::Adoption, say);
     hold.number("machines", off).number("revisions", groups.len() as i64).ask("approve");
 }

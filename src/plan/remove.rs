@@ -129,6 +129,9 @@ struct Taker<'a, 'r> {
     exist: Vec<i64>,
     zone_order: Vec<u16>,
     taken: Vec<bool>,
+    /// Drained to be updated in place, and taken back and not given back yet: the rows do not change within a turn.
+    drained: i64,
+    coming: i64,
     over_low: i64,
     out: Removals,
 }
@@ -157,6 +160,8 @@ pub(super) fn remove(
         exist,
         zone_order,
         taken: vec![false; rows.len()],
+        drained: rows.iter().filter(|row| is_drained_to_update(row)).count() as i64,
+        coming: rows.iter().filter(|row| is_coming_back(row)).count() as i64,
         over_low: 0,
         out,
     };
@@ -181,6 +186,16 @@ pub(super) fn remove(
 
 const fn movable(row: &Row) -> bool {
     !(row.is_untouchable() || row.waiting || row.returning)
+}
+
+/// Taken back by an earlier plan, and its node not given back yet: none goes in its place before it serves.
+fn is_coming_back(row: &Row) -> bool {
+    row.group.exists() && row.doing == Doing::TakeBack
+}
+
+/// What is drained to be updated may yet go another way: it is not counted on before its update.
+fn is_drained_to_update(row: &Row) -> bool {
+    row.group == Group::Updating && row.doing != Doing::Nothing
 }
 
 const fn updatable(row: &Row) -> bool {
@@ -386,6 +401,10 @@ impl Taker<'_, '_> {
         let gone = self.rows_taken_as_surplus();
         let mut over = self.too_many(bound).min(self.limits.surplus);
         self.out.over = self.over_low.max(self.out.over + gone);
+        self.out.bound = bound;
+        if over <= 0 {
+            return;
+        }
         let (waiting, breaker_holds) = (self.wait_briefly(), self.breaker_holds());
         for (at, (group, side)) in SURPLUS_ORDER.iter().enumerate() {
             // What failed goes first, and then what stood in.
@@ -418,25 +437,16 @@ impl Taker<'_, '_> {
             let most = most.min(self.existing_too_many(bound) - waiting);
             over -= self.take_surplus(*group, *side, most);
         }
-        self.out.bound = bound;
     }
 
     /// How many exist above what the pool may have, as things stand after each pick.
     fn existing_too_many(&self, bound: i64) -> i64 {
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
-        self.count.exist - gone - self.coming_back() - bound
+        self.count.exist - gone - self.coming - bound
     }
 
-    /// Taken back by an earlier plan, and its node not given back yet: none goes in its place before it serves.
-    fn coming_back(&self) -> i64 {
-        let coming = |row: &&Row| row.group.exists() && row.doing == Doing::TakeBack;
-        self.rows.iter().filter(coming).count() as i64
-    }
-
-    /// What is drained to be updated may yet go another way: it is not counted on before its update.
     fn drained_to_update(&self) -> i64 {
-        let drained = |row: &&Row| row.group == Group::Updating && row.doing != Doing::Nothing;
-        (self.rows.iter().filter(drained).count() + self.out.updated.len()) as i64
+        self.drained + self.out.updated.len() as i64
     }
 
     /// Surge is no surplus while something is left to replace.
@@ -453,7 +463,7 @@ impl Taker<'_, '_> {
     /// How many there are above what the pool may have, before any limit.
     fn too_many(&mut self, bound: i64) -> i64 {
         let c = self.count;
-        let staying_out = self.drained_to_update() + self.coming_back();
+        let staying_out = self.drained_to_update() + self.coming;
         let removed = self.out.picked.len() as i64 + staying_out;
         let capacity = i64::from(self.input.set.capacity);
         let there = (c.exist + c.failed - removed - bound).max(0);

@@ -54,7 +54,7 @@ fn refused(desk: &mut Desk) {
         );
         let rolls = desk.memory.rollout.is_some();
         let hold = desk.holds.add(HoldReason::TooManyModels, say);
-        hold.number("models", model::referenced(desk.input.machines) as i64);
+        hold.number("models", model::referenced(desk.input.machines).len() as i64);
         hold.verb = rolls.then_some("abort");
         return;
     }
@@ -67,7 +67,7 @@ fn refused(desk: &mut Desk) {
 }
 
 pub(super) fn too_many(desk: &mut Desk) {
-    let many = model::referenced(desk.input.machines);
+    let many = model::referenced(desk.input.machines).len();
     desk.holds
         .add(
             HoldReason::TooManyModels,
