@@ -464,7 +464,7 @@ pub struct PoolState {
     pub deletes: DeleteEffects,
     /// Machines that are gone, by their delete or by being missed on their way out: rows that show them are ghosts.
     pub tombs: Vec<(Key, Time)>,
-    /// Machines that we took out of service and that no list shows, and since when: our marks are on their nodes still.
+    /// Machines that we took out of service and that no list shows, and since when: our marks are on their nodes.
     pub vanished: Vec<(Key, Time)>,
     /// How soon after a delete was answered its machines are expected to be gone.
     pub delete_takes: Option<Span>,

@@ -286,8 +286,8 @@ impl<'a> Work<'a> {
 
     /// We took it out of service before its record was closed.
     fn is_out(&self, machine: &Machine) -> bool {
-        let vanished = self.look.vanished;
-        !vanished.is_empty() && vanished.iter().any(|(key, _)| *key == machine.key())
+        let key = machine.key();
+        self.look.vanished.iter().any(|(known, _)| *known == key)
     }
 
     /// At the first sight of a pool, whatever is not booting is taken as having served: that protects it. The first

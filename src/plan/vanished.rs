@@ -1,5 +1,6 @@
 //! Machines that we took out of service and that no list shows: one that a list shows again is put back.
 
+use crate::model::ids::Key;
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
@@ -7,7 +8,7 @@ use crate::model::time::Span;
 
 use super::rows::is;
 
-/// One that no list shows for so long is gone.
+/// One that no list showed for so long is forgotten when the next one vanishes.
 const FORGOTTEN: Span = Span::hours(24);
 
 /// As many as tombs: four times the largest set.
@@ -21,6 +22,7 @@ pub(super) fn note(input: &Input, memory: &mut PoolState) {
     for machine in input.machines.iter().filter(ours) {
         let known = memory.vanished.iter().any(|(key, _)| is(key, machine));
         if !known && !buried(machine) && memory.vanished.len() < REMEMBERED {
+            memory.vanished.retain(|(_, since)| input.now.since(*since) < FORGOTTEN);
             memory.vanished.push((machine.key(), input.now));
         }
     }
@@ -28,8 +30,7 @@ pub(super) fn note(input: &Input, memory: &mut PoolState) {
         return;
     }
     let back = |m: &Machine| m.missed == 0 || buried(m);
-    memory.vanished.retain(|(key, since)| {
-        let found = input.machines.iter().find(|machine| is(key, machine));
-        !found.is_some_and(back) && input.now.since(*since) < FORGOTTEN
-    });
+    let is_back =
+        |key: &Key| input.machines.iter().any(|machine| is(key, machine) && back(machine));
+    memory.vanished.retain(|(key, _)| !is_back(key));
 }

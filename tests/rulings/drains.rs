@@ -155,12 +155,14 @@ fn a_drained_machine_that_no_list_shows_for_long_is_put_back_when_one_does() {
     let turn = unseen.plan();
     let key = unseen.machine("n1").key();
     assert_eq!(turn.planned.state.vanished, [(key.clone(), NOW)]);
-    // Its record is closed. Before it is listed again the memory keeps it for a day.
-    let mut closed = unseen.clone().after(&turn, Span::minutes(10));
+    // Its record is closed, and the memory keeps it; for more than a day only until the next one vanishes.
+    let mut closed = unseen.clone().after(&turn, Span::hours(25));
     closed.machines.retain(|m| m.id.as_str() != "n1");
     assert_eq!(closed.plan().planned.state.vanished.len(), 1);
-    let day = closed.clone().after(&closed.plan(), Span::hours(24));
-    assert!(day.plan().planned.state.vanished.is_empty());
+    let next = closed.lifecycle("n2", Lifecycle::Drained, Span::minutes(5));
+    let next = next.edit("n2", |m| (m.condition, m.missed) = (Condition::Unknown, 3));
+    let other = next.machine("n2").key();
+    assert_eq!(next.plan().planned.state.vanished, [(other, next.now)]);
     // Listed again, with what we put on its node: the look opens its record as drained by us.
     let mut listed = unseen.after(&turn, Span::minutes(20)).edit("n1", |m| {
         (m.condition, m.missed, m.lifecycle) = (Condition::Ready, 0, Lifecycle::Draining);
