@@ -8,9 +8,9 @@ use super::watch::Decision;
 use crate::memory::Store;
 use crate::model::action::Action;
 use crate::model::budget::{Hold, HoldReason};
-use crate::model::journal::Entry;
+use crate::model::journal::{Entry, Refusal};
 use crate::model::plan::Report;
-use crate::model::rollout::{Cause, Ended, Ending};
+use crate::model::rollout::{BackOff, Cause, Ended, Ending, PoolState};
 use crate::model::time::{Span, Time};
 use crate::reconcile::TurnReport;
 
@@ -28,12 +28,15 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
         let (state, phase) = (&planned.state, planned.report.rollout.phase);
         let open = self.process.remembered().is_none_or(|image| {
             let mut open = image.journal.open().iter().filter(|entry| !Entry::is_ended(entry));
-            open.any(|entry| !asks_for_the_same(&entry.action))
+            open.any(|entry| {
+                !(asks_for_the_same(&entry.action) || is_refused_by_quota(state, &entry.action))
+            })
         });
         let shown = decision.journal.get(decision.learnt..).unwrap_or_default();
         let full = shown.iter().any(|entry| entry.waits_for_room(decision.set.read_at));
         let writes = state.model.writing.is_some() && !full;
-        let acts = planned.actions.iter().any(|action| !asks_for_the_same(action));
+        let refused = |action: &Action| is_refused_by_quota(state, action);
+        let acts = planned.actions.iter().any(|act| !asks_for_the_same(act) && !refused(act));
         let goes_on = open || acts || writes;
         let case = decision.case(&self.policy);
         let asks = |hold: &&Hold| deed(hold).is_some() && !does_without(hold, &planned.report);
@@ -93,6 +96,14 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
 /// The capacity that is asked for already, asked for once more: it may come, and a person is waited for meanwhile.
 const fn asks_for_the_same(action: &Action) -> bool {
     matches!(action, Action::Raise { from, to, .. } if *from == *to)
+}
+
+/// From this number the quota refused a raise, and granted none since: it is asked again now and then.
+fn is_refused_by_quota(state: &PoolState, action: &Action) -> bool {
+    let Action::Raise { from, drift, .. } = action else { return false };
+    let granted = from.saturating_sub(*drift);
+    let stands = |known: &BackOff| known.refusal == Refusal::Quota && !known.answered;
+    state.backoff.iter().any(|known| stands(known) && known.granted == Some(granted))
 }
 
 /// Nobody needs to grant it more cores: nothing is missing, and it may replace without a spare machine.

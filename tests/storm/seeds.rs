@@ -119,4 +119,6 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
         8_678_251,
         "a machine whose drain was blocked was counted as missing beside a model that failed",
     ),
+    (9_024_109, "a raise that the quota refused every half hour passed for something that goes on"),
+    (9_043_293, "surplus was given back for each outdated one that left, and passed for a circle"),
 ];

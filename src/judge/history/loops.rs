@@ -343,6 +343,8 @@ fn accepted(truth: &Truth, sent: &Sent) -> Option<Vec<Content>> {
 #[derive(Debug, Default)]
 struct InTurn {
     pool: Option<[i64; 6]>,
+    /// The fewest outdated ones that were left in service: with fewer it is another round.
+    least: i64,
     /// A drain was begun since some were put back.
     drains: bool,
     rounds: u32,
@@ -357,7 +359,10 @@ impl InTurn {
             [listed, moving, tally.failed, tally.named, tally.kept, i64::from(window(scene))];
         let goes = |sent: &Sent| sent.took && matches!(sent.verb, Verb::Delete | Verb::Reimage);
         if self.pool.replace(pool) != Some(pool) || truth.sent.iter().any(goes) {
-            (self.drains, self.rounds) = (false, 0);
+            (self.drains, self.rounds, self.least) = (false, 0, tally.out);
+        } else if tally.out < self.least {
+            // One more of them leaves: what goes back makes up for it.
+            (self.rounds, self.least) = (0, tally.out);
         }
         let mut back = Vec::new();
         for report in &truth.case.planned.report.machines {

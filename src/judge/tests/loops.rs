@@ -138,6 +138,29 @@ fn machines_are_drained_and_put_back_in_turn() {
 }
 
 #[test]
+fn one_that_goes_back_for_an_outdated_one_that_leaves_is_no_circle() {
+    let run = |fewer: bool| {
+        let mut past = Past::default();
+        (0..6_usize).any(|round| {
+            let (old, new) = ("abcdef", "uvwxyz");
+            let gone = if fewer { round } else { 0 };
+            let pool = || {
+                let pool = Pool::of(7, 1, 0).serving(&old[gone..], OLD).serving(&new[..gone], NEW);
+                pool.serving("s", NEW)
+            };
+            let drain = [Sent { took: true, ..sent(Verb::Drain) }];
+            let begun = Meanwhile { sent: &drain, ..Meanwhile::default() };
+            let first = turn_with(&told(pool()), &mut past, &begun);
+            let out = pool().drain("s", Surplus).earlier(Span::minutes(9), &[]);
+            let out = out.edit("s", |m| m.lifecycle = Lifecycle::Draining).restore("s");
+            turn_with(&told(out), &mut past, &Meanwhile::default()) || first
+        })
+    };
+    assert!(run(false), "as many stay outdated as before");
+    assert!(!run(true), "one more leaves each time");
+}
+
+#[test]
 fn a_machine_is_updated_again_and_again() {
     let run = |times: i64, each: Span, to: fn(i64) -> &'static str| {
         let pool = told(Pool::of(3, 1, 0).serving("abc", OLD));
