@@ -51,11 +51,10 @@ pub(super) fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> Names<'a
                 let since = case.machines.iter().find(|machine| target.is(machine));
                 // What a later request took out of service is out all the same.
                 let latest = since.is_none_or(|machine| machine.lifecycle_since <= entry.written);
-                let unsent = fate == Fate::Withdrawn && drain_stands(case, entry, target);
-                marks |= match (latest, unsent) {
-                    (false, _) => 0,
-                    (true, false) => GIVEN_BACK,
-                    (true, true) => DRAINED,
+                marks |= match fate {
+                    _ if !latest => 0,
+                    Fate::Withdrawn if drain_stands(case, entry, target) => DRAINED,
+                    _ => GIVEN_BACK,
                 };
             }
             if entry.verb() == Verb::Delete && may_have_taken(entry, target, case) {

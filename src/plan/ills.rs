@@ -22,14 +22,8 @@ pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
     if failed_left > 0 {
         about_failed(desk, failed_left);
     }
-    // Mostly nothing is told of any: the rows are looked through once, and not for each kind.
-    let waits = |row: &Row| {
-        row.is_untouchable() || row.kept != Kept::No || row.tried_later || row.is_stuck()
-    };
-    if desk.rows.iter().any(waits) {
-        for (reason, of, say, verb) in KINDS {
-            about(desk, *reason, of, |n| machines(n as i64, say), *verb);
-        }
+    for (reason, of, say, verb) in KINDS {
+        about(desk, *reason, of, |n| machines(n as i64, say), *verb);
     }
     about_unseen(desk);
     about_limits(desk, removals);

@@ -15,6 +15,7 @@ use crate::model::time::{Span, Time};
 use super::course;
 use super::create;
 use super::good;
+use super::refusals::COUNTED;
 
 /// A write of the model that no read shows within this time after its end came to nothing.
 // A minute: every read until then may still lag behind it.
@@ -24,10 +25,6 @@ const SHOWS_WITHIN: Span = Span::seconds(60);
 // Conflicts pass within a minute; rights and wrong values change when a person acts, who asks for the next try.
 const FIRST: Span = Span::minutes(1);
 const LONGEST: Span = Span::minutes(30);
-
-/// After the set carried what was refused, an earlier refusal counts for so long when the next one comes.
-// 1 h, as for raises: what is refused and granted by turns is asked for ever more rarely.
-const COUNTED: Span = Span::hours(1);
 
 /// A set may hold this many models; with one fewer, a new one waits.
 // Azure refuses even to scale out when machines refer to eleven models.
@@ -107,7 +104,8 @@ fn stands_against(known: &ModelBackOff, fields: &ModelFields) -> bool {
     known.fields == *fields || (is_of_the_set(known.refusal) && !known.answered)
 }
 
-/// What was refused is in the set. An old picture may not show it at the next read, so the refusal is not forgotten yet.
+/// The set carries what was refused, or took another write. The next read may be an old picture that shows neither, so the
+/// planner keeps the refusal for a while.
 pub(super) fn was_carried(input: &Input, memory: &mut PoolState) {
     memory.model.back_off = memory.model.back_off.take().and_then(|known| {
         let counts = input.now.since(known.at) < COUNTED;

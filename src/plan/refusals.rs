@@ -26,7 +26,7 @@ const BIRTHS_SHOW: Span = Span::minutes(2);
 
 /// After a raise that was delivered, an earlier refusal counts for so long when the next one comes.
 // 1 h: what comes and goes by turns is asked for ever more rarely.
-const COUNTED: Span = Span::hours(1);
+pub(super) const COUNTED: Span = Span::hours(1);
 
 /// Back-offs remembered.
 // 16: a region has three zones; each may be refused for a handful of reasons.

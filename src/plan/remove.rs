@@ -129,8 +129,9 @@ struct Taker<'a, 'r> {
     exist: Vec<i64>,
     zone_order: Vec<u16>,
     taken: Vec<bool>,
-    /// Drained to be updated in place, and taken back and not given back yet: the rows do not change within a turn.
+    /// Rows that are drained to be updated in place. As the next number, it stays the same within a turn.
     drained: i64,
+    /// Rows that come back into service.
     coming: i64,
     over_low: i64,
     out: Removals,

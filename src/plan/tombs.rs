@@ -13,8 +13,8 @@ use super::rows::is;
 
 /// Tombstones kept at most; the oldest go first.
 // 4,000: four times the largest set, so a whole fleet may be replaced within the day they are kept.
-const TOMBS: usize = 4_000;
-const TOMB_LASTS: Span = Span::hours(24);
+pub(super) const TOMBS: usize = 4_000;
+pub(super) const TOMB_LASTS: Span = Span::hours(24);
 
 /// Asked to go and never seen going: absent from so many listings, and for so long, it went.
 // 3 within 2 min: lists lag and lose rows.

@@ -4,16 +4,11 @@ use crate::model::ids::Key;
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
-use crate::model::time::Span;
 
 use super::rows::is;
+use super::tombs::{TOMB_LASTS, TOMBS};
 
-/// One that no list showed for so long is forgotten when the next one vanishes.
-const FORGOTTEN: Span = Span::hours(24);
-
-/// As many as tombs: four times the largest set.
-const REMEMBERED: usize = 4_000;
-
+/// The list grows and shrinks as that of the tombs does: old ones go when a new one comes.
 pub(super) fn note(input: &Input, memory: &mut PoolState) {
     use Lifecycle::{Drained, Draining, Updating};
     let ours = |m: &&Machine| matches!(m.lifecycle, Draining | Drained | Updating) && m.missed > 0;
@@ -21,10 +16,13 @@ pub(super) fn note(input: &Input, memory: &mut PoolState) {
     let buried = |m: &Machine| tombs.iter().any(|(key, _)| is(key, m));
     for machine in input.machines.iter().filter(ours) {
         let known = memory.vanished.iter().any(|(key, _)| is(key, machine));
-        if !known && !buried(machine) && memory.vanished.len() < REMEMBERED {
-            memory.vanished.retain(|(_, since)| input.now.since(*since) < FORGOTTEN);
-            memory.vanished.push((machine.key(), input.now));
+        if known || buried(machine) {
+            continue;
         }
+        memory.vanished.retain(|(_, since)| input.now.since(*since) < TOMB_LASTS);
+        memory.vanished.push((machine.key(), input.now));
+        let beyond = memory.vanished.len().saturating_sub(TOMBS);
+        memory.vanished.drain(..beyond);
     }
     if memory.vanished.is_empty() {
         return;

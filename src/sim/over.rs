@@ -6,11 +6,11 @@ use super::road::{Road, now_or_never};
 use super::run::Run;
 use super::watch::Decision;
 use crate::memory::Store;
-use crate::model::action::Action;
+use crate::model::action::{Action, Verb};
 use crate::model::budget::{Hold, HoldReason};
-use crate::model::journal::{Entry, Refusal};
+use crate::model::journal::{Entry, Outcome, Refusal, Refused};
 use crate::model::plan::Report;
-use crate::model::rollout::{BackOff, Cause, Ended, Ending, PoolState};
+use crate::model::rollout::{Cause, Ended, Ending};
 use crate::model::time::{Span, Time};
 use crate::reconcile::TurnReport;
 
@@ -26,17 +26,17 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
     pub(super) fn is_over(&mut self, report: &TurnReport, decision: &Decision) -> Option<End> {
         let planned = report.planned.as_ref()?;
         let (state, phase) = (&planned.state, planned.report.rollout.phase);
+        let repeats = |action: &Action| {
+            asks_for_the_same(action) || is_refused_by_quota(&decision.journal, action)
+        };
         let open = self.process.remembered().is_none_or(|image| {
             let mut open = image.journal.open().iter().filter(|entry| !Entry::is_ended(entry));
-            open.any(|entry| {
-                !(asks_for_the_same(&entry.action) || is_refused_by_quota(state, &entry.action))
-            })
+            open.any(|entry| !repeats(&entry.action))
         });
         let shown = decision.journal.get(decision.learnt..).unwrap_or_default();
         let full = shown.iter().any(|entry| entry.waits_for_room(decision.set.read_at));
         let writes = state.model.writing.is_some() && !full;
-        let refused = |action: &Action| is_refused_by_quota(state, action);
-        let acts = planned.actions.iter().any(|act| !asks_for_the_same(act) && !refused(act));
+        let acts = planned.actions.iter().any(|action| !repeats(action));
         let goes_on = open || acts || writes;
         let case = decision.case(&self.policy);
         let asks = |hold: &&Hold| deed(hold).is_some() && !does_without(hold, &planned.report);
@@ -98,12 +98,17 @@ const fn asks_for_the_same(action: &Action) -> bool {
     matches!(action, Action::Raise { from, to, .. } if *from == *to)
 }
 
-/// From this number the quota refused a raise, and granted none since: it is asked again now and then.
-fn is_refused_by_quota(state: &PoolState, action: &Action) -> bool {
-    let Action::Raise { from, drift, .. } = action else { return false };
-    let granted = from.saturating_sub(*drift);
-    let stands = |known: &BackOff| known.refusal == Refusal::Quota && !known.answered;
-    state.backoff.iter().any(|known| stands(known) && known.granted == Some(granted))
+/// The cloud refused the last raise for want of quota, and this one starts from the same number: the planner tries again
+/// now and then.
+fn is_refused_by_quota(journal: &[Entry], action: &Action) -> bool {
+    let Action::Raise { from, .. } = action else { return false };
+    let ended = journal.iter().filter(|entry| entry.verb() == Verb::Raise && entry.is_ended());
+    let last = ended.max_by_key(|entry| (entry.written, &entry.id));
+    last.is_some_and(|last| {
+        let same = matches!(&last.action, Action::Raise { from: before, .. } if before == from);
+        let quota = |refused: &Refused| refused.refusal == Refusal::Quota;
+        same && matches!(last.outcome(), Some((_, Outcome::Refused(refused))) if quota(refused))
+    })
 }
 
 /// Nobody needs to grant it more cores: nothing is missing, and it may replace without a spare machine.

@@ -1,11 +1,11 @@
 //! Machines on their way out: drained first, refused, stuck, or no longer wanted gone.
 
 use poolkeeper::model::action::{Action, Because};
-use poolkeeper::model::ids::InstanceId;
+use poolkeeper::model::ids::{InstanceId, Key};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{AskVerb, Why};
-use poolkeeper::model::rollout::KeyBackOff;
+use poolkeeper::model::rollout::{KeyBackOff, PoolState};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, blocked, refused};
@@ -162,7 +162,14 @@ fn a_drained_machine_that_no_list_shows_for_long_is_put_back_when_one_does() {
     let next = closed.lifecycle("n2", Lifecycle::Drained, Span::minutes(5));
     let next = next.edit("n2", |m| (m.condition, m.missed) = (Condition::Unknown, 3));
     let other = next.machine("n2").key();
-    assert_eq!(next.plan().planned.state.vanished, [(other, next.now)]);
+    assert_eq!(next.plan().planned.state.vanished, [(other.clone(), next.now)]);
+    // However many are remembered, the newest is.
+    let now = next.now;
+    let many = |s: &mut PoolState| {
+        s.vanished = (0..4_000).map(|n| (Key::new(format!("vm-x{n}")), now)).collect();
+    };
+    let full = next.state(many).plan().planned.state.vanished;
+    assert_eq!((full.len(), full.last().map(|(key, _)| key)), (4_000, Some(&other)));
     // Listed again, with what we put on its node: the look opens its record as drained by us.
     let mut listed = unseen.after(&turn, Span::minutes(20)).edit("n1", |m| {
         (m.condition, m.missed, m.lifecycle) = (Condition::Ready, 0, Lifecycle::Draining);

@@ -288,6 +288,7 @@ const fn comes_again(cause: Cause) -> bool {
     matches!(cause, Cause::MaxAge | Cause::Refresh)
 }
 
+/// How many machines may have to be replaced or removed, one after the other.
 fn to_do(scene: &Scene) -> i64 {
     let covered = scene.rollout().map_or(0, |rollout| i64::from(rollout.covered));
     many(scene.looks.len()).max(covered).max(scene.desired)

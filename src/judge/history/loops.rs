@@ -213,9 +213,7 @@ impl Refusals {
         }
         any
     }
-}
 
-impl Refusals {
     /// An update that was carried out is made once for a machine and a revision: again and again, it brings nothing.
     fn updated(&mut self, entry: &Entry, ended: Time, notes: &mut Notes) {
         let Action::Reimage { targets, to, .. } = &entry.action else { return };
