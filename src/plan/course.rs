@@ -12,6 +12,7 @@ use crate::model::time::{Span, Time};
 use super::good;
 use super::health::{began, lasts_since};
 use super::in_place;
+use super::lookup::Lookup;
 use super::model;
 use super::numbers::Count;
 use super::opening;
@@ -69,11 +70,11 @@ pub(super) fn begin(input: &Input, memory: &mut PoolState) {
 
 fn retarget(input: &Input, memory: &mut PoolState) {
     let Some(wanted) = memory.wanted.clone() else { return };
-    let covered = count_outdated(input, memory, &wanted);
-    let Some(rollout) = &mut memory.rollout else { return };
-    if rollout.to == wanted {
+    if memory.rollout.as_ref().is_none_or(|rollout| rollout.to == wanted) {
         return;
     }
+    let covered = count_outdated(input, memory, &wanted);
+    let Some(rollout) = &mut memory.rollout else { return };
     let left = std::mem::replace(&mut rollout.to, wanted);
     let goes_back = memory.good_revisions.iter().any(|good| good.revision == rollout.to)
         || rollout.from.as_ref() == Some(&rollout.to);
@@ -133,17 +134,17 @@ fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
     let Some(rollout) = &mut memory.rollout else { return };
     end_row(input, rollout, rows);
     let before = rollout.failed.len();
+    let tried = Lookup::of(rollout.tried.iter());
     for row in rows {
-        let machine = row.machine(input);
-        if row.group == Group::Updating {
+        if !matches!(row.group, Group::Failed | Group::Ready) {
             continue;
         }
-        let made = is_made(rollout, machine);
-        let updated = rollout.tried.iter().any(|key| is(key, machine));
+        let machine = row.machine(input);
+        let updated = tried.has(machine, &rollout.tried);
         // What had failed by the last retry was answered by it.
-        let failed_at = failed_at(input, machine);
-        let new = rollout.answered.is_none_or(|answered| failed_at > answered);
-        let failed = row.group == Group::Failed && (made || updated) && new;
+        let new = || rollout.answered.is_none_or(|answered| failed_at(input, machine) > answered);
+        let ours = || is_made(rollout, machine) || updated;
+        let failed = row.group == Group::Failed && ours() && new();
         // It serves again, on what it served before: the update brought nothing but an outage.
         let in_vain = updated && row.group == Group::Ready && is_off(machine, &rollout.to);
         if (failed || in_vain) && !rollout.failed.iter().any(|key| is(key, machine)) {
@@ -181,10 +182,9 @@ fn is_made(rollout: &Rollout, machine: &Machine) -> bool {
 
 /// Replacements that are available, or were.
 fn having_served<'a>(input: &Input<'a>, rollout: &Rollout, rows: &[Row]) -> Vec<&'a Machine> {
-    let updated = |m: &Machine| {
-        let tried = rollout.tried.iter().any(|key| is(key, m));
-        tried && m.revision.as_ref() == Some(&rollout.to)
-    };
+    let tried = Lookup::of(rollout.tried.iter());
+    let updated =
+        |m: &Machine| m.revision.as_ref() == Some(&rollout.to) && tried.has(m, &rollout.tried);
     let served = rows.iter().filter(|row| {
         let machine = row.machine(input);
         let ever = machine.ever_available || row.group == Group::Ready;

@@ -9,6 +9,7 @@ use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
 use super::journal::{Journal, Touch};
+use super::lookup::Lookup;
 use super::rows::{Doing, Group, Row, is};
 use super::setbacks;
 use super::tombs::{Tombs, found_now};
@@ -17,24 +18,34 @@ use super::tombs::{Tombs, found_now};
 // 30 s: a delete that the cloud took is shown within seconds.
 const MAY_GO_ON: Span = Span::seconds(30);
 
+/// What the turn knows of requests before it looks at single machines.
+pub(super) struct Requests<'a> {
+    pub journal: &'a Journal<'a>,
+    pub tombs: &'a Tombs,
+    /// Places in the memory's removals.
+    pub removals: Lookup,
+}
+
 pub(super) fn follow_entries(
     input: &Input,
-    (journal, tombs): (&Journal, &Tombs),
+    known: &Requests,
     memory: &mut PoolState,
     machine: &Machine,
     row: &mut Row,
 ) {
-    if let Some(buried) = tombs.find(machine).or_else(|| found_now(memory, machine)) {
+    if let Some(buried) = known.tombs.find(machine).or_else(|| found_now(memory, machine)) {
         row.group = Group::Ghost;
         row.asked = buried;
         row.overdue = input.now.since(buried) >= input.policy.deletion.deadline;
         return;
     }
-    let mut touches = journal.touches(machine);
+    let mut touches = known.journal.touches(machine);
     // A delete that was never sent took nothing, and leaves what came before it as it was.
     let unsent = touches.iter().any(Touch::is_unsent);
     touches.retain(|touch| !touch.is_unsent());
-    row.because = remembered(memory, machine);
+    // Why it is on its way out, as the plan that began it said.
+    let begun = known.removals.find(machine, |at| &memory.removals[at].0);
+    row.because = begun.map(|at| memory.removals[at].1);
     if let Some(last) = touches.last() {
         row.because = row.because.or(Some(last.target.because));
         row.doing = doing_of(input, memory, machine, last);
@@ -76,11 +87,6 @@ pub(super) fn follow_entries(
     }
     let began = if row.doing == Doing::CloudDeletes { machine.since } else { row.asked };
     row.overdue = input.now.since(began) >= input.policy.deletion.deadline;
-}
-
-/// Why it is on its way out, as the plan that began it said.
-fn remembered(memory: &PoolState, machine: &Machine) -> Option<Because> {
-    memory.removals.iter().find(|(key, _)| is(key, machine)).map(|(_, because)| *because)
 }
 
 fn is_updated_after(input: &Input, row: &Row) -> bool {

@@ -93,5 +93,5 @@ pub(super) fn conclude(desk: &mut Desk) {
     let Some(tried) = tried.filter(|_| desk.rows.iter().any(made)) else { return };
     desk.memory.exceptions.retain(|known| !tried.iter().any(|other| other.key == known.key));
     desk.memory.exceptions.extend(tried);
-    desk.look_again();
+    desk.mark_again();
 }

@@ -22,60 +22,61 @@ pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
     if failed_left > 0 {
         about_failed(desk, failed_left);
     }
-    for (reason, of, say, verb) in KINDS {
-        about(desk, *reason, of, |n| machines(n as i64, say), *verb);
+    // In one pass: of most machines there is nothing to say.
+    let mut found = [false; KINDS.len()];
+    for row in &desk.rows {
+        for (found, fits) in found.iter_mut().zip(kinds(row)) {
+            *found |= fits;
+        }
+    }
+    for (kind, (reason, say, verb)) in KINDS.into_iter().enumerate().filter(|(at, _)| found[*at]) {
+        about(desk, reason, |row| kinds(row)[kind], |n| machines(n as i64, say), verb);
     }
     about_unseen(desk);
     about_limits(desk, removals);
 }
 
-type Kind = (HoldReason, fn(&Row) -> bool, &'static str, Option<&'static str>);
-
 /// Machines that wait for somebody or something outside.
-const KINDS: &[Kind] = &[
+const KINDS: [(HoldReason, &str, Option<&str>); 7] = [
     (
         HoldReason::Kept,
-        |row| row.is_untouchable() && (row.outdated || row.group == Group::Failed),
         "to leave but held by a person or protected in the cloud; release them, or take their protection off there",
         Some("release"),
     ),
-    (
-        HoldReason::RevisionUnknown,
-        |row| row.kept == Kept::RevisionUnknown && row.group != Group::Failed,
-        "of a revision that is not known",
-        None,
-    ),
+    (HoldReason::RevisionUnknown, "of a revision that is not known", None),
     (
         HoldReason::OnDelete,
-        |row| row.kept == Kept::OnDelete && row.group != Group::Failed,
         "outdated, and replaced only when an operator says which",
         Some("delete-machine"),
     ),
-    (
-        HoldReason::UpdateFailed,
-        |row| row.kept == Kept::UpdateFailed && row.group != Group::Failed,
-        "updated in place and not on target",
-        Some("retry"),
-    ),
+    (HoldReason::UpdateFailed, "updated in place and not on target", Some("retry")),
     (
         HoldReason::DrainBlocked,
-        |row| row.kept == Kept::Exception && row.group != Group::Failed,
         "left as they are: the rollout ended without them after their removal was blocked again",
         Some("retry"),
     ),
     (
         HoldReason::DrainBlocked,
-        |row| row.tried_later && row.group.exists() && row.kept != Kept::Exception,
         "back after a refused drain or removal, and tried again later",
         None,
     ),
-    (
-        HoldReason::StuckDelete,
-        |row| row.is_stuck() && !row.written_off,
-        "leaving for longer than the deadline",
-        Some("write-off"),
-    ),
+    (HoldReason::StuckDelete, "leaving for longer than the deadline", Some("write-off")),
 ];
+
+/// Which of [`KINDS`] this machine is one of.
+fn kinds(row: &Row) -> [bool; KINDS.len()] {
+    let failed = row.group == Group::Failed;
+    let kept = |why| row.kept == why && !failed;
+    [
+        row.is_untouchable() && (row.outdated || failed),
+        kept(Kept::RevisionUnknown),
+        kept(Kept::OnDelete),
+        kept(Kept::UpdateFailed),
+        kept(Kept::Exception),
+        row.tried_later && row.group.exists() && row.kept != Kept::Exception,
+        row.is_stuck() && !row.written_off,
+    ]
+}
 
 fn about_unseen(desk: &mut Desk) {
     // The hold on the listing names them.

@@ -8,6 +8,7 @@ use crate::model::revision::differs;
 use crate::model::rollout::PoolState;
 
 use super::journal::{CLOCK_SKEW, born};
+use super::lookup::Lookup;
 use super::rows::{Group, Kept, Row, is};
 
 /// Remembered at most.
@@ -25,11 +26,12 @@ pub(super) fn note_in_vain(input: &Input, memory: &mut PoolState, rows: &[Row]) 
         && let Some(rollout) = &memory.rollout
     {
         let aged = memory.refresh_before;
+        let tried = Lookup::of(rollout.tried.iter());
         for row in rows.iter().filter(|row| matches!(row.group, Group::Ready | Group::Failed)) {
             let machine = row.machine(input);
             let off = machine.revision.as_ref().is_some_and(|has| differs(has, &rollout.to))
                 || aged.is_some_and(|before| machine.imaged < before);
-            let updated = rollout.tried.iter().any(|key| is(key, machine));
+            let updated = tried.has(machine, &rollout.tried);
             let known = is_in_vain(memory, machine, &rollout.to);
             if off && updated && !known && memory.in_vain.len() < REMEMBERED {
                 memory.in_vain.push((machine.key(), rollout.to.clone()));

@@ -104,7 +104,7 @@ pub(super) fn next(desk: &Desk, row: &Row) -> Option<Time> {
     let (record, policy) = (row.machine(desk.input), desk.input.policy);
     let ready_by = policy.rollout.readiness_deadline;
     let now = desk.input.now;
-    let since = lasts_since(record, now);
+    let since = || lasts_since(record, now);
     match row.group {
         _ if row.tried_later => setbacks::until(desk.input, &desk.memory, record),
         Group::Young if record.condition == Condition::Ready => {
@@ -113,13 +113,15 @@ pub(super) fn next(desk: &Desk, row: &Row) -> Option<Time> {
         Group::Young => {
             let late = began(record, now).plus(ready_by);
             let ill = record.condition != Condition::Provisioning;
-            Some(if ill { late.min(since.plus(policy.repair.after)) } else { late })
+            Some(if ill { late.min(since().plus(policy.repair.after)) } else { late })
         }
         Group::Unready if record.condition == Condition::Ready => {
             Some(record.since.plus(policy.rollout.min_ready))
         }
-        Group::Unready if record.condition == Condition::Provisioning => Some(since.plus(ready_by)),
-        Group::Unready => Some(since.plus(policy.repair.after)),
+        Group::Unready if record.condition == Condition::Provisioning => {
+            Some(since().plus(ready_by))
+        }
+        Group::Unready => Some(since().plus(policy.repair.after)),
         Group::Leaving => match row.doing {
             _ if row.overdue => None,
             Doing::CloudDeletes => Some(record.since.plus(policy.deletion.deadline)),
@@ -200,7 +202,7 @@ pub(super) fn learn_deletes(input: &Input, memory: &mut PoolState) {
 }
 
 /// The next moment at which something can be different and no event tells the planner.
-pub(super) fn again(desk: &Desk, actions: &[Action]) -> Time {
+pub(super) fn again(desk: &Desk, actions: &[Action], moments: impl Iterator<Item = Time>) -> Time {
     let now = desk.input.now;
     let mut again = now.plus(IDLE);
     let mut sooner = |at: Time| {
@@ -208,9 +210,9 @@ pub(super) fn again(desk: &Desk, actions: &[Action]) -> Time {
             again = again.min(at);
         }
     };
+    moments.for_each(&mut sooner);
     let boots = Boots::of(desk);
     for row in &desk.rows {
-        next(desk, row).into_iter().for_each(&mut sooner);
         if let Some(pace) = pace(desk, row, &boots) {
             sooner(now.plus(pace));
         }

@@ -24,6 +24,7 @@ mod in_place;
 mod journal;
 mod limit;
 mod looks;
+mod lookup;
 mod model;
 mod notices;
 mod numbers;
@@ -48,6 +49,7 @@ use crate::model::plan::{AskAnswer, Input, PlanBug, Planned, Why};
 use crate::model::policy::{Method, Owner, Unconfirmed};
 use crate::model::quantity::{MOST_MACHINES, Resolved, resolve};
 use crate::model::rollout::{Cause, PoolState, Probe, Stage};
+use crate::model::time::Time;
 
 use asks::Asked;
 use checkpoint::Barrier;
@@ -233,6 +235,7 @@ impl Desk<'_, '_> {
     /// Checkpoints, ramp, progress and the end of the rollout. May change which way is up.
     fn advance(&mut self, skip_watch: bool) {
         let input = self.input;
+        let marked_by = self.marked_by();
         let proven = self.count.proven.max(0) as u32;
         self.barrier = match self.memory.rollout.as_ref().map(|rollout| &rollout.stage) {
             Some(Stage::Going | Stage::Baking { .. }) => {
@@ -254,22 +257,31 @@ impl Desk<'_, '_> {
         course::resume_after_failure(input, &mut self.memory, &self.count);
         checkpoint::finish(input, &mut self.memory, at_goal, kept, skip_watch);
         good::remember_serving(input, &mut self.memory, &self.rows, &self.count);
-        self.look_again();
+        // A failed gate, a roll back or an end turns the pool the other way up within the turn.
+        if self.marked_by() != marked_by {
+            self.mark_again();
+        }
+        self.closed = course::closed(input, &self.memory, &self.reference);
         let slots = self.count.surge + self.count.unavailable;
         self.wave = numbers::wave(self.ramp(), self.count.proven, slots);
         let far = self.count.proven + self.wave + self.count.overdue;
         self.far = self.barrier.limit().map_or(far, |limit| far.min(i64::from(limit)));
     }
 
-    /// A failed gate, a roll back or an end turns the pool the other way up within the turn.
-    fn look_again(&mut self) {
+    /// What the rollout gives to the marks of rows: where it goes, since when, and how many it tried.
+    fn marked_by(&self) -> (Reference, Option<Time>, usize) {
+        let rollout = self.memory.rollout.as_ref();
+        let tried = rollout.map_or(0, |rollout| rollout.tried.len());
+        (course::reference(self.input, &self.memory), rollout.map(|rollout| rollout.opened), tried)
+    }
+
+    fn mark_again(&mut self) {
         let reference = course::reference(self.input, &self.memory);
         let pending = self.count.pending.max(0) as u32;
         rows::mark(self.input, &self.memory, &reference, &mut self.rows);
         let counts_deleting = self.input.policy.rollout.count_deleting;
         let desired = self.memory.desired.count;
         self.count = Count::of(&self.rows, &self.resolved, desired, pending, counts_deleting);
-        self.closed = course::closed(self.input, &self.memory, &reference);
         self.reference = reference;
     }
 

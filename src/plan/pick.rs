@@ -1,6 +1,7 @@
 //! Which ones, inside a class: the zone that has most, counted again after each pick; then fewest workloads, the order
 //! asked for, and the id.
 
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::model::machine::Machine;
@@ -16,12 +17,25 @@ pub(super) struct Picker<'a> {
     zones: Vec<(u16, BinaryHeap<Candidate<'a>>)>,
 }
 
-type Rank<'a> = (i64, i64, i64, &'a str, &'a str, usize);
-
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// As greatest the best to remove.
+#[derive(Debug, PartialEq, Eq)]
 struct Candidate<'a> {
-    // A heap gives its greatest first, so everything is turned round.
-    rank: std::cmp::Reverse<Rank<'a>>,
+    rank: (i64, i64),
+    machine: &'a Machine,
+    at: usize,
+}
+
+impl Ord for Candidate<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let listed = || other.machine.listing_order(self.machine);
+        other.rank.cmp(&self.rank).then_with(listed).then_with(|| other.at.cmp(&self.at))
+    }
+}
+
+impl PartialOrd for Candidate<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl<'a> Picker<'a> {
@@ -29,10 +43,10 @@ impl<'a> Picker<'a> {
         let mut zones: Vec<(u16, Vec<Candidate>)> = Vec::new();
         for (at, row) in rows.iter().enumerate().filter(|(at, row)| of(*at, row)) {
             let machine = row.machine(input);
-            let rank = std::cmp::Reverse(rank(input, machine, at));
+            let candidate = Candidate { rank: rank(input, machine), machine, at };
             match zones.iter_mut().find(|(zone, _)| *zone == row.zone) {
-                Some((_, list)) => list.push(Candidate { rank }),
-                None => zones.push((row.zone, vec![Candidate { rank }])),
+                Some((_, list)) => list.push(candidate),
+                None => zones.push((row.zone, vec![candidate])),
             }
         }
         let zones = zones.into_iter().map(|(zone, list)| (zone, BinaryHeap::from(list)));
@@ -48,24 +62,22 @@ impl<'a> Picker<'a> {
             .iter_mut()
             .filter(|(_, heap)| !heap.is_empty())
             .max_by_key(|(zone, _)| (count(*zone), std::cmp::Reverse(name(*zone))))?;
-        best.1.pop().map(|candidate| candidate.rank.0.5)
+        best.1.pop().map(|candidate| candidate.at)
     }
 }
 
 /// Smaller goes first. An order written in the pool file comes before workloads.
-fn rank<'a>(input: &Input<'a>, machine: &'a Machine, at: usize) -> Rank<'a> {
+fn rank(input: &Input, machine: &Machine) -> (i64, i64) {
     let age = match input.policy.rollout.order {
         None | Some(Order::Oldest) => machine.imaged.millis(),
         Some(Order::Newest) => machine.imaged.millis().saturating_neg(),
         Some(Order::Random) => shuffle(input.seed, machine),
     };
     let workloads = i64::from(machine.workloads);
-    let (first, second) = match input.policy.rollout.order {
+    match input.policy.rollout.order {
         None => (workloads, age),
         Some(_) => (age, workloads),
-    };
-    let vm = machine.vm.as_ref().map_or("", |vm| vm.as_str());
-    (first, second, machine.created.millis(), vm, machine.id.as_str(), at)
+    }
 }
 
 /// A number that depends on the seed and the machine only, so that it does not change from turn to turn.

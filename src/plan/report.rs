@@ -36,10 +36,13 @@ pub(super) fn report(
     actions: Vec<Action>,
     asks: Vec<AskAnswer>,
 ) -> Planned {
-    let machines = (0..desk.rows.len()).map(|at| machine(&desk, removals, sent, at)).collect();
+    let outdated = why_outdated(&desk);
+    let report_of = |at| machine(&desk, removals, sent, at, outdated);
+    let machines: Vec<MachineReport> = (0..desk.rows.len()).map(report_of).collect();
     let rollout = rollout(&desk);
     let estimate = estimate(&desk, &actions);
-    let again = looks::again(&desk, &actions);
+    let moments = machines.iter().filter_map(|machine| machine.next);
+    let again = looks::again(&desk, &actions, moments);
     let notices = notices::notices(&desk, raised(&actions));
     let holds = desk.holds.finish();
     let again = holds.iter().map(|hold| hold.recheck).fold(again, Time::min);
@@ -58,7 +61,13 @@ pub(super) fn report(
     Planned { actions, report, state: desk.memory }
 }
 
-fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineReport {
+fn machine(
+    desk: &Desk,
+    removals: &Removals,
+    sent: &Sent,
+    at: usize,
+    outdated: Why,
+) -> MachineReport {
     let row = &desk.rows[at];
     let record = row.machine(desk.input);
     let (lifecycle, why) = sent.of(at).unwrap_or_else(|| {
@@ -72,7 +81,7 @@ fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize) -> MachineR
             }
             _ => record.lifecycle,
         };
-        (lifecycle, why(desk, row))
+        (lifecycle, why(desk, row, outdated))
     });
     let why = match why {
         Why::WaitsFloor if removals.blocked.last && row.group == Group::Ready => Why::WaitsLast,
@@ -97,7 +106,7 @@ fn class(desk: &Desk, row: &Row, why: Why) -> Class {
         Group::Updating => Class::Updating,
         Group::Gray => Class::Gray,
         Group::Unknown => Class::Unknown,
-        _ if row.machine(desk.input).is_kept_by_people() => Class::Held,
+        _ if row.is_untouchable() => Class::Held,
         Group::Failed => Class::Failed,
         _ if row.named => Class::DeleteRequested,
         _ if matches!(why, Why::RemovedSurplus | Why::SurplusWaits) => Class::Surplus,
@@ -107,7 +116,7 @@ fn class(desk: &Desk, row: &Row, why: Why) -> Class {
     }
 }
 
-fn why(desk: &Desk, row: &Row) -> Why {
+fn why(desk: &Desk, row: &Row, outdated: Why) -> Why {
     let record = row.machine(desk.input);
     match row.group {
         Group::Ghost => Why::Ghost,
@@ -116,7 +125,9 @@ fn why(desk: &Desk, row: &Row) -> Why {
         Group::Gray if record.lifecycle == Lifecycle::Standby => Why::Standby,
         Group::Gray => Why::CutOff,
         Group::Unknown => Why::NotSeen,
-        Group::Failed | Group::Young | Group::Ready | Group::Unready => why_there(desk, row),
+        Group::Failed | Group::Young | Group::Ready | Group::Unready => {
+            why_there(desk, row, outdated)
+        }
     }
 }
 
@@ -130,7 +141,7 @@ fn why_leaving(row: &Row) -> Why {
     }
 }
 
-fn why_there(desk: &Desk, row: &Row) -> Why {
+fn why_there(desk: &Desk, row: &Row, outdated: Why) -> Why {
     let kept = match row.kept {
         Kept::Person => Some(Why::HeldByPerson),
         Kept::Cloud => Some(Why::ProtectedInCloud),
@@ -161,7 +172,7 @@ fn why_there(desk: &Desk, row: &Row) -> Why {
         _ if row.named => desk.stands().unwrap_or(Why::NamedWaits),
         Group::Young if !row.outdated && record.condition == Condition::Ready => Why::Settling,
         Group::Young if !row.outdated => Why::Proving,
-        _ if row.outdated => why_outdated(desk),
+        _ if row.outdated => outdated,
         Group::Unready => Why::Grace,
         _ if record.revision.is_none() => Why::RevisionUnknown,
         _ if is_flagged(desk, record) => Why::WaitsAdoption,

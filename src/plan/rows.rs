@@ -9,9 +9,10 @@ use crate::model::revision::differs;
 use crate::model::rollout::{KeyBackOff, PoolState};
 use crate::model::time::{Span, Time};
 
-use super::doing::follow_entries;
+use super::doing::{Requests, follow_entries};
 use super::health::{Burst, group};
 use super::journal::Journal;
+use super::lookup::Lookup;
 use super::tombs::Tombs;
 use super::{exceptions, in_place, setbacks};
 
@@ -207,15 +208,20 @@ pub(super) fn classify(
     order.sort_by(|a, b| input.machines[*a as usize].listing_order(&input.machines[*b as usize]));
     let mut zones: Vec<Zone> = Vec::new();
     let burst = Burst::of(input);
-    let mut rows = Vec::with_capacity(order.len());
-    let tombs = Tombs::take(memory);
-    tombs.bury(input, memory);
-    for index in order {
+    let mut begin = |index: u32| {
         let machine = &input.machines[index as usize];
         let zone = zone_number(&mut zones, machine);
         let written_off = memory.written_off.iter().any(|key| is(key, machine));
-        let mut row = fresh(machine, index, zone, written_off);
-        follow_entries(input, (journal, &tombs), memory, machine, &mut row);
+        fresh(machine, index, zone, written_off)
+    };
+    let mut rows: Vec<Row> = order.into_iter().map(&mut begin).collect();
+    let tombs = Tombs::take(memory);
+    tombs.bury(input, memory);
+    let removals = Lookup::of(memory.removals.iter().map(|(key, _)| key));
+    let known = Requests { journal, tombs: &tombs, removals };
+    for row in &mut rows {
+        let machine = row.machine(input);
+        follow_entries(input, &known, memory, machine, row);
         // Taken back by an earlier plan, which could not use its look: the entry is shown once more.
         let back_already = matches!(row.doing, Doing::Lost | Doing::TakeBack)
             && machine.lifecycle == Lifecycle::InService;
@@ -250,7 +256,6 @@ pub(super) fn classify(
             // An old listing makes one that serves look as if it had only just begun.
             row.doubted = machine.condition == Condition::Ready;
         }
-        rows.push(row);
     }
     tombs.put_back(input, memory);
     (rows, zones)
@@ -286,7 +291,7 @@ fn zone_number(zones: &mut Vec<Zone>, machine: &Machine) -> u16 {
 }
 
 /// What makes a machine outdated in this plan.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference {
     /// The revision that counts as "on target".
     pub revision: Revision,
@@ -316,9 +321,10 @@ pub(super) fn mark(input: &Input, memory: &PoolState, reference: &Reference, row
     let on_delete = input.policy.rollout.method == Method::OnDelete;
     let in_place = input.policy.rollout.method == Method::Reimage;
     let all_tried = memory.rollout.as_ref().map_or(&[][..], |rollout| &rollout.tried);
+    let lookup = Lookup::of(all_tried.iter());
     for row in rows {
         let machine = row.machine(input);
-        let tried = all_tried.iter().any(|key| is(key, machine));
+        let tried = lookup.has(machine, all_tried);
         row.updated = tried || in_place::was_updated(memory, machine);
         row.stands_in =
             in_place && !row.updated && in_place::was_made_beside(input, memory, machine);

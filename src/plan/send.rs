@@ -110,9 +110,9 @@ fn restore(desk: &Desk, batches: &mut Batches) {
         // An outdated one in place of one that leaves as outdated would have to leave in its turn.
         let others = if outdated { replaced } else { 0 };
         for (at, row) in desk.rows.iter().enumerate() {
-            let seen = row.machine(desk.input).condition != Condition::Unknown;
-            let free = restores(row) && seen && !restore_waits(desk, row);
-            if batches.missing > others && row.outdated == outdated && free {
+            let seen = || row.machine(desk.input).condition != Condition::Unknown;
+            let free = || restores(row) && seen() && !restore_waits(desk, row);
+            if batches.missing > others && row.outdated == outdated && free() {
                 put(desk, &mut batches.restore, at, Because::Surplus);
                 batches.moved.push((at, Lifecycle::InService, Why::Restored));
                 batches.missing -= 1;
@@ -133,12 +133,14 @@ fn ask_once_more(desk: &Desk, batches: &mut Batches) {
     }
     for (at, row) in desk.rows.iter().enumerate() {
         let machine = row.machine(desk.input);
-        let asked = desk.memory.blocked.iter().any(|blocked| {
-            is(&blocked.key, machine) && blocked.code.as_deref() == Some(ASKED_ONCE_MORE)
-        });
+        let asked = || {
+            let mut blocked =
+                desk.memory.blocked.iter().filter(|blocked| is(&blocked.key, machine));
+            blocked.any(|blocked| blocked.code.as_deref() == Some(ASKED_ONCE_MORE))
+        };
         let stuck = row.doing == Doing::CloudDeletes && row.overdue && !row.written_off;
-        let ours = machine.lifecycle == Lifecycle::Deleting && !row.is_untouchable();
-        if stuck && !row.unlisted && ours && !asked && !row.waiting {
+        let ours = || machine.lifecycle == Lifecycle::Deleting && !row.is_untouchable();
+        if stuck && !row.unlisted && !row.waiting && ours() && !asked() {
             put(desk, &mut batches.delete, at, row.because.unwrap_or(Because::Failed));
             batches.moved.push((at, Lifecycle::Deleting, Why::StuckDelete));
             batches.again = true;

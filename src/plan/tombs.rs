@@ -9,6 +9,7 @@ use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
+use super::lookup::Lookup;
 use super::rows::is;
 
 /// Tombstones kept at most; the oldest go first.
@@ -25,18 +26,15 @@ const LOST_FOR: Span = Span::minutes(2);
 #[derive(Debug)]
 pub(super) struct Tombs {
     all: Vec<(Key, Time)>,
-    /// Digests of their keys in order, and which tomb each is of.
-    by_digest: Vec<(u64, u32)>,
+    lookup: Lookup,
 }
 
 impl Tombs {
     /// Out of the memory, until [`Tombs::put_back`].
     pub fn take(memory: &mut PoolState) -> Self {
         let all = std::mem::take(&mut memory.tombs);
-        let digests = all.iter().map(|(key, _)| digest(key.as_str()));
-        let mut by_digest: Vec<(u64, u32)> = digests.zip(0..).collect();
-        by_digest.sort_unstable();
-        Self { all, by_digest }
+        let lookup = Lookup::of(all.iter().map(|(key, _)| key));
+        Self { all, lookup }
     }
 
     /// Machines whose delete has ended well, and whose records may be closed already: a batch ends with its slowest, and
@@ -51,7 +49,7 @@ impl Tombs {
                     Some(Err(refused)) => refused.refusal == Refusal::Gone,
                     None => false,
                 };
-                if gone && self.buried(key.as_str()).is_none() {
+                if gone && !self.has(&key) {
                     memory.tombs.push((key, at));
                 }
             }
@@ -80,26 +78,11 @@ impl Tombs {
 
     /// When its delete ended, if it did.
     pub fn find(&self, machine: &Machine) -> Option<Time> {
-        if self.all.is_empty() {
-            return None;
-        }
-        let born;
-        let wanted = match &machine.vm {
-            Some(vm) => vm.as_str(),
-            None => {
-                born = machine.key();
-                born.as_str()
-            }
-        };
-        self.buried(wanted)
+        self.lookup.find(machine, |at| &self.all[at].0).map(|at| self.all[at].1)
     }
 
-    fn buried(&self, wanted: &str) -> Option<Time> {
-        let digest = digest(wanted);
-        let from = self.by_digest.partition_point(|(known, _)| *known < digest);
-        let same = self.by_digest[from..].iter().take_while(|(known, _)| *known == digest);
-        let mut tombs = same.map(|(_, i)| &self.all[*i as usize]);
-        tombs.find(|(key, _)| key.as_str() == wanted).map(|(_, buried)| *buried)
+    fn has(&self, key: &Key) -> bool {
+        self.lookup.place(key.as_str(), |at| &self.all[at].0).is_some()
     }
 
     /// Together with those of this turn.
@@ -119,17 +102,4 @@ impl Tombs {
 pub(super) fn found_now(memory: &PoolState, machine: &Machine) -> Option<Time> {
     let tomb = memory.tombs.iter().find(|(key, _)| is(key, machine));
     tomb.map(|(_, buried)| *buried)
-}
-
-/// Both ends of a key, mixed. Only for speed: keys that collide are told apart by comparing them whole.
-fn digest(key: &str) -> u64 {
-    // 2⁶⁴ over the golden ratio: spreads bits of short texts well.
-    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-    let bytes = key.as_bytes();
-    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        (Some(first), Some(last)) => {
-            u64::from_le_bytes(*first).wrapping_mul(SPREAD) ^ u64::from_le_bytes(*last)
-        }
-        _ => bytes.iter().fold(0, |sum, byte| (sum << 8) | u64::from(*byte)),
-    }
 }
