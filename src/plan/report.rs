@@ -89,14 +89,14 @@ fn machine(
     };
     MachineReport {
         index: row.index,
-        class: class(desk, row, why),
+        class: class(row, why),
         lifecycle,
         why,
         next: looks::next(desk, row),
     }
 }
 
-fn class(desk: &Desk, row: &Row, why: Why) -> Class {
+fn class(row: &Row, why: Why) -> Class {
     let on_its_way = matches!(
         why,
         Why::RemovedFailed | Why::RemovedNamed | Why::RemovedOutdated | Why::RemovedSurplus
