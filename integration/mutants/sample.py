@@ -1,4 +1,7 @@
-"""Draws by a seed from the mutants that cargo-mutants lists, builds and plays each, and says what share is killed."""
+"""Draws by a seed from the mutants that cargo-mutants lists, plays each, and says what share is killed.
+
+Most are built into one program, which reads at its start which of them it is to be: a function with mutants has a body for
+each. What such a program cannot hold (a mutant that does not compile, a function that must be const) is built alone."""
 
 import argparse
 import hashlib
@@ -20,15 +23,24 @@ MUTATED = ["plan", "judge", "model", "pace"]
 BESIDE = ["act", "ambient", "memory", "observe", "reconcile", "sim", "wake", "world"]
 CRATES = ["jiff", "proptest", "serde", "serde_json", "thiserror", "tokio"]
 SUITES = ["rulings", "incidents", "mutation", "exhaustive", "flow", "pace", "storm"]
-# What a stage leaves alive is shown to the next. The first is the quickest to build and to run, and kills most.
-STAGES = [["--test=rulings"], ["--lib"], [f"--test={suite}" for suite in SUITES if suite != "rulings"]]
+# What a stage leaves alive is shown to the next. The first are the quickest, and kill most.
+QUICK = ["--test=rulings", "--lib", "--test=incidents", "--test=mutation"]
+STAGES = [[suite] for suite in QUICK] + [[f"--test={suite}" for suite in SUITES if f"--test={suite}" not in QUICK]]
 # Smaller than in `cargo test`: these are played for every mutant.
-SIZES = {"POOLKEEPER_EXHAUSTIVE": "3", "STORMS": "300"}
-# Quick to build rather than quick to run: building is most of it.
-BUILD = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_INCREMENTAL": "1"}
-# In seconds. The suites take a minute on an idle machine; a mutant that makes them take ten runs in circles.
-TEST_TIMEOUT, BUILD_TIMEOUT = 600, 1800
+SIZES = {"POOLKEEPER_EXHAUSTIVE": "3", "STORMS": "300", "PROPTEST_MAX_SHRINK_ITERS": "0"}
+PLAIN = {"CARGO_PROFILE_DEV_DEBUG": "false"}
+# One mutant alone is built quickly rather than run quickly: building is most of it.
+ALONE = {**PLAIN, "CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_INCREMENTAL": "1"}
+# In seconds. A mutant that makes a stage take five times as long as on the unchanged tree, and a minute, runs in circles.
+MANY_TIMES, AT_LEAST, BUILD_TIMEOUT = 5, 60, 1800
 VERDICTS = ["caught", "timeout", "missed", "unviable"]
+# What the program with all mutants asks at each function that has some.
+SWITCH = """
+pub fn mutant() -> usize {
+    static CHOSEN: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *CHOSEN.get_or_init(|| std::env::var("MUTANT").ok().and_then(|text| text.parse().ok()).unwrap_or(usize::MAX))
+}
+"""
 
 
 def manifest(text):
@@ -96,9 +108,93 @@ def mutated(text, mutant):
     return text[:start] + mutant["replacement"] + rest
 
 
-def cargo(tree, target, arguments, within):
+class Function:
+    """A function of the clone that has mutants; `arms` are their numbers."""
+
+    def __init__(self, text, mutant):
+        self.start, self.end = (place_of(text, mutant["function"]["span"][side]) for side in ("start", "end"))
+        name = re.search(r"(\w+)$", mutant["function"]["function_name"]).group()
+        named = re.search(rf"\bfn\s+{name}\b", text[self.start : self.end])
+        self.name = name
+        self.body = text.index("{", self.start + named.end())
+        self.arms = []
+
+    def written(self, text, drawn, number):
+        """Its body once for each mutant, and as it is. Marks tell where an error of the compiler is."""
+        head, body = text[self.start : self.body], text[self.body : self.end]
+        head = re.sub(r"\bconst fn\b", "fn", head)
+        arms = ""
+        for arm in self.arms:
+            changed = mutated(text, drawn[arm])
+            arms += f"{arm} => /*arm {arm}*/{changed[self.body : self.end + len(changed) - len(text)]}/*same {number}*/\n"
+        return f"/*same {number}*/{head}{{ match crate::mutant() {{ {arms} _ => {body} }} }}/*out*/"
+
+
+def functions_of(clone, drawn, alone):
+    """By file, in order; one that lies within another is left out."""
+    by_file = {}
+    for number, mutant in enumerate(drawn):
+        if number in alone or not mutant.get("function"):
+            continue
+        text = (clone / mutant["file"]).read_text()
+        function = Function(text, mutant)
+        if place_of(text, mutant["span"]["start"]) < function.body:
+            continue
+        known = by_file.setdefault(mutant["file"], {})
+        known.setdefault(function.start, function).arms.append(number)
+    for file, known in by_file.items():
+        outer = [f for f in known.values() if not any(o.start < f.start < o.end for o in known.values())]
+        by_file[file] = sorted(outer, key=lambda function: function.start)
+    return by_file
+
+
+def write_joint(clone, tree, drawn, alone):
+    """The rooms with all mutants but those that are built alone; the functions that hold them, by number."""
+    lay_out(clone, tree)
+    lib = tree / "src/lib.rs"
+    lib.write_text(lib.read_text() + SWITCH)
+    numbered = []
+    for file, functions in sorted(functions_of(clone, drawn, alone).items()):
+        text = (clone / file).read_text()
+        pieces, done = [], 0
+        for function in functions:
+            pieces += [text[done : function.start], function.written(text, drawn, len(numbered))]
+            numbered.append(function)
+            done = function.end
+        (tree / file).write_text("".join(pieces) + text[done:])
+    return numbered
+
+
+def not_held(tree, target, numbered):
+    """The mutants because of which the program with all of them does not compile."""
+    command = ["cargo", "check", "--lib", "--message-format=json", "--manifest-path", str(tree / "Cargo.toml")]
+    environment = {**os.environ, **PLAIN, "CARGO_TARGET_DIR": str(target)}
+    lines = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.splitlines()
+    messages = [json.loads(line).get("message") for line in lines if line.startswith(b"{")]
+    errors = [message for message in messages if isinstance(message, dict) and message.get("level") == "error" and message["spans"]]
+    found = set()
+    for error in errors:
+        for span in error["spans"]:
+            if not span["is_primary"]:
+                continue
+            before = (tree / span["file_name"]).read_bytes()[: span["byte_start"]].decode()
+            mark = re.findall(r"/\*(arm|same|out) ?(\d*)\*/", before)
+            kind, number = mark[-1] if mark else ("out", "")
+            if kind == "arm":
+                found.add(int(number))
+            elif kind == "same":
+                found.update(numbered[int(number)].arms)
+            # A function that is const no more, asked for where only those may be.
+            for name in re.findall(r"(\w+)(?:::<[^`]*>)?`", error["message"]):
+                found.update(arm for function in numbered if function.name == name for arm in function.arms)
+    if errors and not found:
+        sys.exit(f"mutants: the program with all mutants does not compile: {errors[0]['rendered']}")
+    return found
+
+
+def cargo(tree, target, arguments, within, environment):
     """How it ended; None where it took longer."""
-    environment = {**os.environ, **SIZES, **BUILD, "CARGO_TARGET_DIR": str(target)}
+    environment = {**os.environ, **SIZES, **environment, "CARGO_TARGET_DIR": str(target)}
     command = ["cargo", "test", "--quiet", "--manifest-path", str(tree / "Cargo.toml"), *arguments]
     process = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -111,24 +207,37 @@ def cargo(tree, target, arguments, within):
             process.wait()
 
 
-def verdict(tree, target):
-    """What the suites say of the tree as it stands."""
+def took(tree, target, environment):
+    """How long each stage takes on the unchanged tree."""
+    seconds = []
     for suites in STAGES:
-        built = cargo(tree, target, [*suites, "--no-run"], BUILD_TIMEOUT)
+        begun = None
+        for arguments in ([*suites, "--no-run"], suites):
+            begun = time.monotonic()
+            if cargo(tree, target, arguments, BUILD_TIMEOUT, environment) != 0:
+                sys.exit(f"mutants: {' '.join(suites)} fails on the unchanged tree; see cargo test --manifest-path {tree / 'Cargo.toml'}")
+        seconds.append(time.monotonic() - begun)
+    return seconds
+
+
+def verdict(tree, target, environment, usual):
+    """What the suites say of the tree as it stands; `usual`: how long each stage takes where nothing is wrong."""
+    for suites, seconds in zip(STAGES, usual):
+        built = cargo(tree, target, [*suites, "--no-run"], BUILD_TIMEOUT, environment)
         if built != 0:
             return "unviable"
-        played = cargo(tree, target, suites, TEST_TIMEOUT)
+        played = cargo(tree, target, suites, max(AT_LEAST, MANY_TIMES * seconds), environment)
         if played != 0:
             return "timeout" if played is None else "caught"
     return "missed"
 
 
-def play(tree, target, mutant):
+def play_alone(tree, target, mutant, usual):
     path = tree / mutant["file"]
     text = path.read_text()
     path.write_text(mutated(text, mutant))
     try:
-        return verdict(tree, target)
+        return verdict(tree, target, ALONE, usual)
     finally:
         path.write_text(text)
 
@@ -174,19 +283,30 @@ def main():
     print(f"mutants: {len(drawn)} of {len(names)}, seed {asked.seed}", flush=True)
     ledger = cache / f"{print_of(tree)}.json"
     found = json.loads(ledger.read_text()) if ledger.exists() else {}
-    target = cache / "target"
     # A run that was killed in the middle of a build left one that passes for fresh: every mutant would look caught.
-    for built in [target / "debug/incremental", *target.glob("debug/.fingerprint/poolkeeper-*")]:
-        shutil.rmtree(built, ignore_errors=True)
-    if verdict(tree, target) != "missed":
-        sys.exit(f"mutants: the suites do not pass on the unchanged tree; see cargo test --manifest-path {tree / 'Cargo.toml'}")
-    for name in drawn:
+    joint, together, one_by_one = cache / "joint", cache / "target-joint", cache / "target"
+    for target in (together, one_by_one):
+        for built in [target / "debug/incremental", *target.glob("debug/.fingerprint/poolkeeper-*")]:
+            shutil.rmtree(built, ignore_errors=True)
+    of = [mutants[name] for name in drawn]
+    alone, more = set(), {None}
+    while more:
+        numbered = write_joint(clone, joint, of, alone)
+        more = not_held(joint, together, numbered)
+        alone |= more
+    held = {arm for function in numbered for arm in function.arms}
+    print(f"mutants: {len(held)} in one program, {len(of) - len(held)} built alone", flush=True)
+    usual = took(joint, together, {**PLAIN, "MUTANT": "none"})
+    for number, name in sorted(enumerate(drawn), key=lambda pair: pair[0] not in held):
         if name in found:
             continue
         if deadline is not None and time.monotonic() > deadline:
             print("mutants: time is up; the next run goes on")
             break
-        found[name] = play(tree, target, mutants[name])
+        if number in held:
+            found[name] = verdict(joint, together, {**PLAIN, "MUTANT": str(number)}, usual)
+        else:
+            found[name] = play_alone(tree, one_by_one, mutants[name], usual)
         ledger.write_text(json.dumps(found, indent=1))
         print(f"{found[name]}: {name}", flush=True)
     report(drawn, found, len(names), asked.seed)

@@ -150,7 +150,11 @@ fn a_failure_serves_those_who_waited_and_nobody_later() {
     assert_eq!(flights.board("web", at(1)), Boarding::Join(cut));
     flights.crash(cut);
     assert_eq!(flights.take(cut), Landing::Crashed);
-    lead(flights.board("web", at(2)));
+    let old = lead(flights.board("web", at(2)));
+    flights.forget("web");
+    let new = lead(flights.board("web", at(3)));
+    flights.crash(old);
+    assert_eq!(flights.board("web", at(3)), Boarding::Join(new), "another flight was cut off");
 }
 
 #[test]

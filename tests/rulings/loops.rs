@@ -1,6 +1,7 @@
 //! Whole courses of a pool, turn after turn, against a small cloud.
 
 use poolkeeper::model::action::Verb;
+use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::policy::{Method, Owner, Ramp};
 use poolkeeper::model::time::Span;
 
@@ -277,4 +278,15 @@ fn ages_bunch_and_a_held_machine_over_age_opens_nothing_again() {
     world.step();
     world.stays_quiet(50);
     assert_eq!(world.created, 2);
+}
+
+#[test]
+fn no_rollout_is_opened_for_one_that_leaves_already() {
+    let pool = Pool::new(2, "1", "0").new_ready(2).old_ready(1);
+    let opens = |pool: &Pool| pool.plan().planned.state.rollout.is_some();
+    assert!(opens(&pool));
+    let minute = Span::minutes(1);
+    assert!(!opens(&pool.clone().gone_for("o1", Condition::Deleting, minute)), "the cloud's");
+    let ours = pool.lifecycle("o1", Lifecycle::Deleting, minute).delete_open(&["o1"], minute);
+    assert!(!opens(&ours), "ours");
 }

@@ -239,6 +239,10 @@ fn none_on_target_leaves_as_surplus_for_one_that_waits_after_a_passing_refusal()
         pool.delete_ended(&["o1"], Span::seconds(20), o1)
     };
     waits(Pool::new(2, "0", "1").old_ready(1).new_ready(2)).plan().does(None, &[]);
+    // One whose drain is blocked is tried again in hours: the surplus does not wait for it.
+    let blocked = Pool::new(2, "0", "1").old_ready(1).new_ready(2);
+    let blocked = set_aside(blocked, "o1", 1, Span::minutes(5));
+    blocked.policy(|d| d.unconfirmed = Unconfirmed::Allow).plan().does(None, &["n1"]);
     // Nor does the one that was made for it, and does not serve yet.
     let young = waits(Pool::new(3, "1", "1").old_ready(1).new_ready(2).new_young(1));
     let young = young.named("o1", false);
