@@ -114,7 +114,7 @@ impl Ask {
     }
 }
 
-fn unreadable(why: &str) -> Turned {
+pub(super) fn unreadable(why: &str) -> Turned {
     let text = format!("The request content was invalid and could not be deserialized: '{why}'.");
     Refusal::new(400, "InvalidRequestContent", text).into()
 }

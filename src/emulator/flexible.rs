@@ -55,6 +55,11 @@ pub(super) fn list(cloud: &mut Cloud, ask: &Ask, subscription: &str, group: Opti
 
 fn of_set(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
     let token = members::skip_token(ask)?;
+    if cloud.peek(set)?.orchestration == Orchestration::Uniform {
+        // Its machines are no resources of this kind.
+        cloud.world.neighbour(false)?;
+        return Ok(Reply::ok(&json!({ "value": [] })));
+    }
     let leaf = cloud.world.list_members(set, token)?;
     let rows = leaf.picture.get(leaf.rows).unwrap_or_default().to_vec();
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
@@ -110,11 +115,14 @@ pub(super) fn one(
     cloud.group_of(subscription, group)?;
     let found = find(cloud, subscription, group, name);
     let Some((set, id)) = found else {
-        return if ask.method == "DELETE" {
-            cloud.world.neighbour(true)?;
-            Ok(Reply::empty(204))
-        } else {
-            Err(cloud.not_found(&format!("Microsoft.Compute/virtualMachines/{name}"), group))
+        return match ask.method.as_str() {
+            "DELETE" => {
+                cloud.world.neighbour(true)?;
+                Ok(Reply::empty(204))
+            }
+            // It would make one that belongs to no set.
+            "PUT" => Err(members::not_served(ask)),
+            _ => Err(cloud.not_found(&format!("Microsoft.Compute/virtualMachines/{name}"), group)),
         };
     };
     match (ask.method.as_str(), action) {

@@ -10,10 +10,11 @@ use super::flexible;
 use super::instance::{self, Frame, Shapes};
 use super::operation;
 use super::reply::{Done, Reply, Turned};
+use super::schema;
 use super::text::percent_encoded;
 use crate::world::{
-    Accepted, Change, Deed, InstanceId, InstanceView, Orchestration, PageToken, Power, Protection,
-    Refusal, SetId, SetView, Which,
+    Accepted, Change, Deed, InstanceId, InstanceView, Orchestration, PageToken, Power, Refusal,
+    SetId, SetView, Which,
 };
 
 pub(super) fn frame<'a>(place: &'a Place, view: &'a SetView, listed: bool) -> Frame<'a> {
@@ -205,14 +206,7 @@ fn put(cloud: &mut Cloud, ask: &Ask, set: SetId, id: &InstanceId) -> Done {
         }
     }
     let old = known.as_ref().and_then(|vm| vm.protection).unwrap_or_default();
-    let flag = |key: &str, old: bool| {
-        let pointer = format!("/properties/protectionPolicy/{key}");
-        body.pointer(&pointer).and_then(Value::as_bool).unwrap_or(old)
-    };
-    let new = Protection {
-        scale_in: flag("protectFromScaleIn", old.scale_in),
-        set_actions: flag("protectFromScaleSetActions", old.set_actions),
-    };
+    let new = schema::protection(&body, old)?;
     let done = cloud.world.set_protection(set, id, new)?;
     if let Some(vm) = &known
         && old != new

@@ -231,7 +231,13 @@ pub(super) fn galleries(
         return Ok(Reply::ok(&definition(cloud, &first)));
     }
     match one {
-        Some(one) => Ok(Reply::ok(&version_shown(cloud, &one))),
+        Some(one) => {
+            let mut shown = version_shown(cloud, &one);
+            if ask.expands("ReplicationStatus") {
+                shown["properties"]["replicationStatus"] = replication_status(cloud, &one);
+            }
+            Ok(Reply::ok(&shown))
+        }
         None => {
             let all: Vec<Value> = known.iter().map(|one| version_shown(cloud, one)).collect();
             Ok(Reply::ok(&json!({ "value": all })))
@@ -247,17 +253,28 @@ fn definition(cloud: &Cloud, image: &ImageSeed) -> Value {
             "provisioningState": "Succeeded" } })
 }
 
+/// Where a version is copied to.
+fn regions<'a>(cloud: &'a Cloud, image: &'a ImageSeed) -> &'a [String] {
+    match image.regions.as_slice() {
+        [] => std::slice::from_ref(&cloud.world.settings().location),
+        regions => regions,
+    }
+}
+
+/// Shown where it is asked for.
+fn replication_status(cloud: &Cloud, image: &ImageSeed) -> Value {
+    let replicated = |region: &String| json!({ "region": region, "state": "Completed", "progress": 100, "details": "" });
+    let summary: Vec<Value> = regions(cloud, image).iter().map(replicated).collect();
+    json!({ "aggregatedState": "Completed", "summary": summary })
+}
+
 fn version_shown(cloud: &Cloud, image: &ImageSeed) -> Value {
     let location = &cloud.world.settings().location;
-    let regions = match image.regions.as_slice() {
-        [] => std::slice::from_ref(location),
-        regions => regions,
-    };
+    let regions = regions(cloud, image);
     let target = |region: &String| {
         json!({ "name": region, "regionalReplicaCount": 1, "storageAccountType": "Standard_LRS",
             "excludeFromLatest": false })
     };
-    let replicated = |region: &String| json!({ "region": region, "state": "Completed", "progress": 100, "details": "" });
     json!({ "id": format!("{}/versions/{}", cloud.definition_id(image), image.version),
         "name": image.version, "type": "Microsoft.Compute/galleries/images/versions", "location": location,
         "properties": {
@@ -265,8 +282,6 @@ fn version_shown(cloud: &Cloud, image: &ImageSeed) -> Value {
                 "replicaCount": 1, "excludeFromLatest": image.exclude_from_latest,
                 "publishedDate": rfc3339(cloud.world.now()), "storageAccountType": "Standard_LRS" },
             "storageProfile": { "osDiskImage": { "sizeInGB": 30, "hostCaching": "ReadOnly" } },
-            "replicationStatus": { "aggregatedState": "Completed",
-                "summary": regions.iter().map(replicated).collect::<Vec<_>>() },
             "provisioningState": "Succeeded" } })
 }
 

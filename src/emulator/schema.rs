@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use super::ask::unreadable;
 use super::cloud::Place;
 use super::document;
 use super::reply::Turned;
-use crate::world::Refusal;
+use crate::world::{Protection, Refusal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
@@ -120,7 +121,92 @@ pub(super) fn check(body: &Map<String, Value>, verb: Verb) -> Result<(), Turned>
     let inner = body.get("properties").and_then(Value::as_object);
     members(inner, properties, "properties.", "Properties")?;
     let vm = inner.and_then(|p| p.get("virtualMachineProfile")).and_then(Value::as_object);
-    members(vm, profile, "properties.virtualMachineProfile.", "VirtualMachineProfile")
+    members(vm, profile, "properties.virtualMachineProfile.", "VirtualMachineProfile")?;
+    check_tags(body.get("tags"))?;
+    let is_text = |zone: &Value| zone.is_string();
+    match body.get("zones") {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Array(zones)) if zones.iter().all(is_text) => Ok(()),
+        Some(Value::Array(zones)) => {
+            let strange = zones.iter().find(|zone| !is_text(zone)).unwrap_or(&Value::Null);
+            Err(misread("string", strange, "zones"))
+        }
+        Some(other) => Err(misread("string[]", other, "zones")),
+    }
+}
+
+/// So many tags may a resource have.
+const MOST_TAGS: usize = 50;
+
+/// A map of texts.
+fn check_tags(tags: Option<&Value>) -> Result<(), Turned> {
+    let tags = match tags {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(tags)) => tags,
+        Some(other) => return Err(misread("InsensitiveDictionary<string>", other, "tags")),
+    };
+    if let Some((key, value)) =
+        tags.iter().find(|(_, value)| !(value.is_string() || value.is_null()))
+    {
+        return Err(misread("string", value, &format!("tags.{key}")));
+    }
+    if tags.len() > MOST_TAGS {
+        let text = format!(
+            "The resource has {} tags. The maximum number of tags allowed is {MOST_TAGS}.",
+            tags.len()
+        );
+        return Err(Refusal::new(400, "InvalidTags", text).into());
+    }
+    Ok(())
+}
+
+/// A member of another type than the model has.
+fn misread(wanted: &str, given: &Value, path: &str) -> Turned {
+    let token = match given {
+        Value::Null => "Null",
+        Value::Bool(_) => "Boolean",
+        Value::Number(number) if number.is_f64() => "Float",
+        Value::Number(_) => "Integer",
+        Value::String(_) => "String",
+        Value::Array(_) => "StartArray",
+        Value::Object(_) => "StartObject",
+    };
+    unreadable(&format!(
+        "Error reading {wanted}. Unexpected token: {token}. Path '{path}', line 1, position 1."
+    ))
+}
+
+/// The flags of an instance's protection; one that is not given stays as it is.
+pub(super) fn protection(body: &Value, old: Protection) -> Result<Protection, Turned> {
+    const PATH: &str = "properties.protectionPolicy";
+    let given = match body.pointer("/properties/protectionPolicy") {
+        None | Some(Value::Null) => return Ok(old),
+        Some(Value::Object(given)) => given,
+        Some(other) => {
+            return Err(misread("VirtualMachineScaleSetVMProtectionPolicy", other, PATH));
+        }
+    };
+    let flag = |key: &str, old: bool| match given.get(key) {
+        None | Some(Value::Null) => Ok(old),
+        Some(Value::Bool(on)) => Ok(*on),
+        Some(other) => Err(misread("boolean", other, &format!("{PATH}.{key}"))),
+    };
+    Ok(Protection {
+        scale_in: flag("protectFromScaleIn", old.scale_in)?,
+        set_actions: flag("protectFromScaleSetActions", old.set_actions)?,
+    })
+}
+
+/// Of a new set.
+pub(super) fn check_name(name: &str) -> Result<(), Turned> {
+    if (1..=64).contains(&name.chars().count()) {
+        return Ok(());
+    }
+    let text =
+        format!("The entity name '{name}' is invalid: it is between 1 and 64 characters long.");
+    let mut refusal = Refusal::new(400, "InvalidParameter", text);
+    refusal.target = Some("vmScaleSetName".into());
+    Err(refusal.into())
 }
 
 fn members(

@@ -14,7 +14,7 @@ use super::reply::{Done, Reply, Turned};
 use super::schema;
 use super::text::rfc3339;
 use crate::world::{
-    InstanceView, Native, Orchestration, Refusal, SetId, SetState, SetView, SetWrite,
+    InstanceView, Native, Orchestration, Refusal, RollingStands, SetId, SetState, SetView, SetWrite,
 };
 
 /// Lists of sets were seen to come fifty a page.
@@ -133,6 +133,7 @@ pub(super) fn put(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
 }
 
 fn create(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, body: &Map<String, Value>) -> Done {
+    schema::check_name(named.name)?;
     schema::check(body, schema::Verb::Put)?;
     let body = Value::Object(body.clone());
     let Some(location) = document::text(&body, "/location") else {
@@ -296,15 +297,25 @@ pub(super) fn rolling(cloud: &mut Cloud, set: SetId) -> Done {
         let text = "The entity was not found in this Azure location.";
         return Err(Refusal::new(404, "NotFound", text).into());
     };
+    let code = match &run.stands {
+        RollingStands::Forward => "RollingForward",
+        RollingStands::Completed => "Completed",
+        RollingStands::Faulted(_) => "Faulted",
+    };
     let location = &cloud.place(set)?.location;
-    Ok(Reply::ok(&json!({
+    let mut body = json!({
         "type": "Microsoft.Compute/virtualMachineScaleSets/rollingUpgrades",
         "location": location,
         "properties": {
             "policy": document::rolling_policy(&run.rolling),
-            "runningStatus": { "code": "RollingForward", "lastAction": "Start" },
+            "runningStatus": { "code": code, "startTime": rfc3339(run.began), "lastAction": "Start",
+                "lastActionTime": rfc3339(run.began) },
             "progress": { "successfulInstanceCount": run.done, "failedInstanceCount": 0,
                 "inProgressInstanceCount": run.in_progress, "pendingInstanceCount": run.pending },
         },
-    })))
+    });
+    if let RollingStands::Faulted(failure) = &run.stands {
+        body["properties"]["error"] = json!({ "code": failure.code, "message": failure.message });
+    }
+    Ok(Reply::ok(&body))
 }

@@ -8,6 +8,7 @@ use super::events::{By, Change};
 use super::instance::{Guest, Instance, Power, Provisioning};
 use super::operation::{OpFailure, OpKind};
 use super::queue::Due;
+use super::resource::{RollingStands, RollingView};
 use super::set::RollingRun;
 use super::spec::{MINUTE, Ms, Native, OpId, RepairAction, Rolling, SECOND, SetId, UpgradeMode};
 
@@ -81,12 +82,17 @@ impl World {
         let Some(it) = self.sets.get_mut(&set) else { return };
         let left = VecDeque::from(keys);
         let (batch, batch_began, done) = (Vec::new(), now, 0);
-        it.rolling = Some(RollingRun { number, op, rolling, left, batch, batch_began, done });
+        let began = now;
+        it.rolling =
+            Some(RollingRun { number, op, rolling, left, batch, batch_began, done, began });
         self.queue.push(now + SECOND, Due::Rolling { set, number });
     }
 
     fn end_rolling(&mut self, set: SetId, failure: Option<OpFailure>) {
-        let Some(run) = self.sets.get_mut(&set).and_then(|s| s.rolling.take()) else { return };
+        let Some(it) = self.sets.get_mut(&set) else { return };
+        let Some(run) = it.rolling.take() else { return };
+        let stands = failure.clone().map_or(RollingStands::Completed, RollingStands::Faulted);
+        it.rolled = Some(RollingView { stands, in_progress: 0, ..run.view() });
         if let Some(failure) = failure {
             self.op_fails(run.op, failure);
         }

@@ -8,11 +8,11 @@ use super::birth::exact;
 use super::events::{By, Change};
 use super::gate::Call;
 use super::instance::InstanceView;
-use super::operation::{OpKind, OpStatus};
+use super::operation::{OpFailure, OpKind, OpStatus};
 use super::reads::{Leaf, PageToken};
-use super::set::{Set, SetView};
+use super::set::{RollingRun, Set, SetView};
 use super::spec::{
-    Autoscale, InstanceId, Model, Native, OpId, Rolling, ScaleIn, SetId, SetSpec, Zone,
+    Autoscale, InstanceId, Model, Ms, Native, OpId, Rolling, ScaleIn, SetId, SetSpec, Zone,
 };
 use super::throttle::{Charge, Policy};
 use super::writes::patch_cost;
@@ -30,10 +30,19 @@ pub struct SetWrite {
     pub rest: Option<String>,
 }
 
-/// A rolling upgrade under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RollingStands {
+    Forward,
+    Completed,
+    Faulted(OpFailure),
+}
+
+/// The latest rolling upgrade of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollingView {
     pub rolling: Rolling,
+    pub began: Ms,
+    pub stands: RollingStands,
     pub done: u32,
     pub in_progress: u32,
     pub pending: u32,
@@ -67,13 +76,8 @@ impl World {
     }
 
     pub fn rolling(&self, set: SetId) -> Option<RollingView> {
-        let run = self.sets.get(&set)?.rolling.as_ref()?;
-        Some(RollingView {
-            rolling: run.rolling,
-            done: run.done,
-            in_progress: run.batch.len() as u32,
-            pending: run.left.len() as u32,
-        })
+        let it = self.sets.get(&set)?;
+        it.rolling.as_ref().map(RollingRun::view).or_else(|| it.rolled.clone())
     }
 
     /// The version behind the set's image now.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::deeds::Deletes;
 use super::instance::{Instance, InstanceView, Lowers};
+use super::resource::{RollingStands, RollingView};
 use super::spec::{
     Etag, Guid, InstanceId, Model, Ms, Native, OpId, Orchestration, Priority, SECOND, ScaleIn,
     SetId, SetSpec, Zone,
@@ -64,6 +65,20 @@ pub(super) struct RollingRun {
     pub batch: Vec<u64>,
     pub batch_began: Ms,
     pub done: u32,
+    pub began: Ms,
+}
+
+impl RollingRun {
+    pub fn view(&self) -> RollingView {
+        RollingView {
+            rolling: self.rolling,
+            began: self.began,
+            stands: RollingStands::Forward,
+            done: self.done,
+            in_progress: self.batch.len() as u32,
+            pending: self.left.len() as u32,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -103,6 +118,8 @@ pub(super) struct Set {
     pub locked: bool,
     pub deletes: Deletes,
     pub rolling: Option<RollingRun>,
+    /// The last one that ended.
+    pub rolled: Option<RollingView>,
     pub pictures: VecDeque<Picture>,
     pub views: VecDeque<(Ms, SetView)>,
     /// Random deeds planned under an older number do not happen.
@@ -147,6 +164,7 @@ impl Set {
             locked: false,
             deletes: Deletes::default(),
             rolling: None,
+            rolled: None,
             pictures: VecDeque::new(),
             views: VecDeque::new(),
             chaos: None,

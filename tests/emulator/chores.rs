@@ -71,6 +71,9 @@ fn versions_of_gallery_images_reach_new_vms() {
     let one =
         client.get(&format!("{image}/versions/1.9.0?$expand=ReplicationStatus")).expect(200).json();
     assert_eq!(one["properties"]["publishingProfile"]["targetRegions"][0]["name"], "eastus2");
+    assert_eq!(one["properties"]["replicationStatus"]["summary"][0]["region"], "eastus2");
+    let plain = client.get(&format!("{image}/versions/1.9.0")).expect(200).json();
+    assert!(plain["properties"].get("replicationStatus").is_none(), "only where it is asked for");
     client.get(&format!("{image}/versions/3.0.0")).expect(404);
     client.get(&image.replace("/images/i", "/images/j")).expect(404);
     let exact = |id: &str| {

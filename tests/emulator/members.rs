@@ -241,3 +241,14 @@ fn vms_of_a_flexible_set_are_resources() {
     client.get(&format!("{group}?$expand=instanceView")).expect(400);
     assert_eq!(client.get(&group).expect(200).json()["value"].as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn machines_of_a_uniform_set_are_no_resources_of_their_own() {
+    let client = Client::web();
+    let group = format!("{SUB}/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines");
+    let filter = SET.replace('/', "%2F");
+    let listed = format!("{group}?{VERSION}&$filter='virtualMachineScaleSet/id'%20eq%20'{filter}'");
+    assert_eq!(client.items(&listed), Vec::<Value>::new());
+    let vm = json!({ "location": "eastus2", "properties": {} });
+    assert_eq!(client.put(&format!("{group}/alone"), &vm).expect(400).code(), "NotEmulated");
+}

@@ -127,3 +127,60 @@ fn quota_refuses_a_raise_with_numbers() {
         "{message}"
     );
 }
+
+/// A member of another type than the model has: refused as it is read, and nothing is written.
+#[test]
+fn a_member_of_another_type_changes_nothing() {
+    let client = Client::web();
+    let patch = |body: &Value| client.ask("PATCH", &format!("{SET}?{VERSION}"), &[], body);
+    patch(&json!({ "tags": { "team": "a", "none": null } })).expect(200);
+    client.wait(60);
+    let before = client.get(SET).expect(200).json();
+    let cases = [
+        (json!({ "tags": [1] }), "StartArray. Path 'tags'"),
+        (json!({ "tags": "all" }), "String. Path 'tags'"),
+        (json!({ "tags": { "a": 1 } }), "Integer. Path 'tags.a'"),
+        (json!({ "tags": { "a": { "b": "c" } } }), "StartObject. Path 'tags.a'"),
+        (json!({ "zones": "1" }), "String. Path 'zones'"),
+        (json!({ "zones": ["1", 2] }), "Integer. Path 'zones'"),
+    ];
+    for (body, says) in cases {
+        let refused = patch(&body).expect(400);
+        assert_eq!(refused.code(), "InvalidRequestContent", "{body}");
+        let text = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(text.contains(&format!("Unexpected token: {says}, line 1")), "{body}: {text}");
+        assert_eq!(client.get(SET).expect(200).json(), before, "{body}");
+    }
+    let vm = format!("{SET}/virtualMachines/0");
+    for policy in [
+        json!("all"),
+        json!([]),
+        json!({ "protectFromScaleIn": "true" }),
+        json!({ "protectFromScaleSetActions": 1 }),
+    ] {
+        let body = json!({ "location": "eastus2", "properties": { "protectionPolicy": policy } });
+        assert_eq!(client.put(&vm, &body).expect(400).code(), "InvalidRequestContent", "{body}");
+        let shown = client.get(&vm).expect(200).json();
+        assert!(shown["properties"].get("protectionPolicy").is_none(), "{body}: {shown}");
+    }
+}
+
+#[test]
+fn a_resource_has_fifty_tags_and_a_name_of_sixty_four_at_most() {
+    let client = Client::web();
+    let tags = |many: usize| {
+        let all: serde_json::Map<String, Value> =
+            (0..many).map(|n| (format!("t{n}"), json!("x"))).collect();
+        let target = format!("{SET}?{VERSION}");
+        client.ask("PATCH", &target, &[], &json!({ "tags": all }))
+    };
+    assert_eq!(tags(51).expect(400).code(), "InvalidTags");
+    assert_eq!(tags(50).expect(200).json()["tags"].as_object().unwrap().len(), 50);
+    let put = |letters: usize| {
+        client.put(&SET.replace("/web", &format!("/{}", "n".repeat(letters))), &wanted(1))
+    };
+    for long in [65, 300] {
+        assert_eq!(put(long).expect(400).code(), "InvalidParameter", "{long}");
+    }
+    put(64).expect(201);
+}

@@ -234,6 +234,16 @@ fn native_actors_are_what_the_document_says() {
         client.post(&format!("{SET}/delete"), &json!({ "instanceIds": ["0"] })).expect(409).code(),
         "OperationNotAllowed"
     );
+    let status = run["properties"]["runningStatus"].clone();
+    assert!(status["startTime"].as_str().unwrap() > "2026", "{status}");
+    client.wait(240);
+    let ended = client.get(&format!("{SET}/rollingUpgrades/latest")).expect(200).json();
+    assert_eq!(ended["properties"]["runningStatus"]["code"], "Completed", "the latest is kept");
+    assert_eq!(ended["properties"]["runningStatus"]["startTime"], status["startTime"]);
+    let progress = &ended["properties"]["progress"];
+    let counts = ["successful", "inProgress", "pending", "failed"]
+        .map(|word| progress[format!("{word}InstanceCount")].as_u64().unwrap());
+    assert_eq!(counts, [3, 0, 0, 0]);
 }
 
 #[test]
