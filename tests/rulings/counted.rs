@@ -217,6 +217,10 @@ fn a_raise_that_came_in_part_proves_nothing() {
     let probed = probed.state(|s| s.deletes.agreed = Some(EntryId::new("1")));
     let told = |capacity| probed.clone().capacity(capacity).plan().planned.state.deletes;
     assert!(told(5).proven);
+    // One that a list had lacked is no child of this raise.
+    let late = probed.clone().edit("n1", |m| m.first_seen = at.plus(Span::seconds(5)));
+    let late = late.capacity(5).plan().planned.state.deletes;
+    assert_eq!((late.verdict, late.proven), (DeleteEffect::AtEnd, true));
     // One lacks: the raise may have been for two, the deleted one among them.
     assert!(!told(6).proven);
 }

@@ -316,7 +316,9 @@ fn the_clouds_own_features_are_refused_or_warned_about() {
         let pool = Pool::new(3, "1", "0").old_ready(3).policy(|d| d.natives = natives);
         pool.set(|set| set.natives = vec![Native::RollingUpgrade])
     };
-    native(Natives::Refuse).plan().does(None, &[]).says("natives");
+    let turn = native(Natives::Refuse).plan();
+    turn.does(None, &[]).says("natives");
+    assert_eq!(turn.phase(), RolloutPhase::Waiting);
     native(Natives::Warn).plan().does(Some(4), &[]);
 }
 

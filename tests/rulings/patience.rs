@@ -1,12 +1,14 @@
 //! Requests that were refused, and machines that are gone, going, or on their way back.
 
-use poolkeeper::model::action::{Action, Because};
+use poolkeeper::model::action::{Action, Because, Verb};
+use poolkeeper::model::ids::Key;
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::rollout::{KeyBackOff, RequestBackOff};
 use poolkeeper::model::time::Span;
 
-use super::kit::{Pool, refused};
+use super::kit::{Pool, refused, rev};
 
 #[test]
 fn what_was_refused_is_given_back_and_drained_anew() {
@@ -200,4 +202,63 @@ fn who_served_again_is_written_off_no_more() {
         Span::hours(1),
     );
     assert_eq!(going.plan().planned.state.written_off, [key]);
+}
+
+#[test]
+fn failures_in_a_row_end_with_the_first_replacement_that_serves() {
+    let pool = Pool::new(4, "2", "0").old_ready(4);
+    let pool = pool.clone().after(&pool.plan(), Span::minutes(30)).new_ready(1);
+    let born = pool.now.minus(Span::minutes(20));
+    let pool = pool
+        .edit("n1", |m| (m.created, m.imaged, m.first_seen, m.since) = (born, born, born, born));
+    let row = |served: Vec<Key>| {
+        let pool = pool.clone().state(|s| {
+            let rollout = s.rollout.as_mut().unwrap();
+            (rollout.failed_in_a_row, rollout.served) = (1, served.clone());
+        });
+        pool.plan().planned.state.rollout.unwrap().failed_in_a_row
+    };
+    assert_eq!(row(Vec::new()), 0);
+    // It served before the failure: that it serves still ends nothing.
+    assert_eq!(row(vec![pool.machine("n1").key()]), 1);
+}
+
+#[test]
+fn a_delete_that_went_well_ends_the_wait_after_an_older_refusal_and_no_newer_one() {
+    let waits = |refused: Span| {
+        let pool = Pool::new(4, "1", "0").settled().new_ready(5);
+        let (at, until) = (pool.now.minus(refused), pool.now.plus(Span::minutes(5)));
+        let pool = pool.delete_ended(&["n5"], Span::minutes(2), Outcome::Done).state(|s| {
+            let (verb, refusal) = (Verb::Delete, Refusal::Throttled);
+            let (code, times, retry_at) = (None, 1, None);
+            let known = RequestBackOff { verb, refusal, code, times, at, until, retry_at };
+            s.request_backoff.push(known);
+        });
+        pool.plan().planned.state.request_backoff.len()
+    };
+    assert_eq!((waits(Span::minutes(3)), waits(Span::minutes(1))), (0, 1));
+}
+
+#[test]
+fn an_update_that_went_well_ends_the_wait_of_its_machine_and_of_no_other() {
+    let waits = |id: &str, refused: Span| {
+        let pool = Pool::new(3, "1", "0").settled().new_ready(3);
+        let (at, until) = (pool.now.minus(refused), pool.now.plus(Span::minutes(5)));
+        let phase = Phase::Ended {
+            at: pool.now.minus(Span::minutes(2)),
+            accepted: None,
+            outcome: Outcome::Done,
+        };
+        let (targets, before) = (pool.targets(&["n1"], Because::Outdated), pool.now);
+        let reimage = Action::Reimage { targets, to: rev("r2"), reason: "".into(), before };
+        let key = pool.machine(id).key();
+        let pool = pool.entry(reimage, Span::minutes(4), phase).state(|s| {
+            let (times, code, retry_at, now) = (1, None, None, false);
+            s.key_backoff.push(KeyBackOff { key, times, at, until, code, retry_at, now });
+        });
+        pool.plan().planned.state.key_backoff.len()
+    };
+    let minutes = Span::minutes;
+    assert_eq!((waits("n1", minutes(3)), waits("n1", minutes(1))), (0, 1));
+    assert_eq!(waits("n2", minutes(3)), 1);
 }

@@ -1,13 +1,15 @@
 //! What people are told: holds and reasons that are true, once each.
 
-use poolkeeper::model::action::Because;
+use poolkeeper::model::action::{Action, Because};
+use poolkeeper::model::calendar::{Window, Windows, Zone};
 use poolkeeper::model::inventory::Native;
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use poolkeeper::model::plan::{AskVerb, Why};
 use poolkeeper::model::policy::{Method, Natives, Owner, Unconfirmed};
+use poolkeeper::model::rollout::{Cause, Ended, Ending};
 use poolkeeper::model::time::Span;
 
-use super::kit::{NOW, Pool, Turn};
+use super::kit::{NOW, Pool, Turn, rev};
 
 fn count(turn: &Turn, code: &str) -> usize {
     turn.holds().iter().filter(|held| **held == code).count()
@@ -160,4 +162,64 @@ fn an_ill_machine_is_looked_at_when_its_grace_ends() {
     let since = NOW.minus(Span::seconds(30));
     let ill = pool.edit("n3", |m| (m.condition, m.since) = (Condition::Failed, since)).plan();
     assert_eq!(ill.report("n3").next, Some(since.plus(Span::minutes(10))));
+}
+
+#[test]
+fn who_waits_for_a_rollout_is_told_apart_from_who_waits_at_first_sight() {
+    // All went to this revision minutes ago, and one is off it again.
+    let again = Pool::new(3, "1", "0").new_ready(2).old_ready(1).state(|s| {
+        let (cause, how, at) = (Cause::Revision, Ending::Succeeded, NOW.minus(Span::minutes(5)));
+        let (opened, done, covered, failed) = (None, 3, 3, 0);
+        s.last = Some(Ended { cause, to: rev("r2"), opened, at, how, done, covered, failed });
+    });
+    let turn = again.plan();
+    assert!(turn.planned.state.rollout.is_none());
+    assert_eq!(turn.report("o1").why, Why::WaitsRollout);
+    let held = Pool::new(3, "1", "0").old_ready(2).new_ready(1).first_sight().plan();
+    assert_eq!(held.report("o1").why, Why::WaitsAdoption);
+}
+
+#[test]
+fn a_raise_says_what_it_is_for() {
+    let reason = |pool: Pool| {
+        let actions = pool.plan().planned.actions;
+        let reasons = actions.into_iter().filter_map(|action| match action {
+            Action::Raise { reason, .. } => Some(reason.to_string()),
+            _ => None,
+        });
+        reasons.collect::<Vec<String>>()
+    };
+    let replaces = Pool::new(3, "1", "0").old_ready(3);
+    assert_eq!(reason(replaces), ["1 machine to replace others: 3 of at most 4 there"]);
+    let lacks = Pool::new(3, "1", "0").settled().new_ready(2);
+    assert_eq!(reason(lacks), ["1 machine is missing: 2 of 3 exist"]);
+}
+
+#[test]
+fn work_that_fits_its_window_to_the_minute_is_no_notice() {
+    // Three minutes a machine, and an hour until the window closes.
+    let notices = |machines: usize| {
+        let day = Window::dated("2026-03-01T11:00", "2026-03-01T13:00", &Zone::utc()).unwrap();
+        let pool = Pool::new(machines as u32, "1", "0").old_ready(machines).policy(|d| {
+            d.rollout.min_ready = Span::seconds(45);
+            d.windows = Windows::new(vec![day], Vec::new()).unwrap();
+        });
+        pool.plan().planned.report.notices.len()
+    };
+    assert_eq!((notices(20), notices(21)), (0, 1));
+}
+
+#[test]
+fn an_abort_says_which_machines_leave_first() {
+    let pool = Pool::new(3, "1", "0").old_ready(3);
+    let says = |pool: Pool| {
+        let turn = pool.ask(AskVerb::Abort).plan();
+        turn.planned.report.asks.iter().map(|answer| answer.say.to_string()).collect::<Vec<_>>()
+    };
+    let rolls = pool.clone().after(&pool.plan(), Span::minutes(5));
+    assert_eq!(says(rolls), ["aborted; what stands above D leaves, machines on r2 first"]);
+    let refreshed = Pool::new(3, "1", "0").settled().new_ready(3);
+    let turn = refreshed.clone().ask(AskVerb::Refresh).plan();
+    let refreshes = refreshed.after(&turn, Span::minutes(5));
+    assert_eq!(says(refreshes), ["aborted; what stands above D leaves"]);
 }

@@ -438,3 +438,23 @@ fn what_the_cloud_said_of_the_next_try_stands_against_a_person() {
     let then = later.after(&turn, Span::minutes(5));
     assert_eq!(image(&then.plan()), Some(("v3".into(), ModelWrite::Wanted)));
 }
+
+#[test]
+fn a_model_that_others_write_beside_a_way_back_is_a_new_wish() {
+    let back = |there: &str| {
+        let pool =
+            Pool::new(3, "1", "0").new_ready(3).settled().set(|set| set.revision = rev(there));
+        let opened = NOW.minus(Span::minutes(10));
+        let rollout = Rollout::open(Cause::Rollback, Some(rev("r2")), rev("r1"), opened, 0);
+        let pool = pool.state(|s| {
+            (s.wanted, s.rollout) = (Some(rev("r1")), Some(rollout.clone()));
+            (s.model.seen, s.model.declined) = (Some(rev("r2")), true);
+            (s.model.again, s.model.again_since) = (Some(rev("r1")), Some(opened));
+        });
+        let state = pool.plan().planned.state;
+        (state.wanted, state.model.seen, state.model.declined)
+    };
+    assert_eq!(back("r3"), (Some(rev("r3")), Some(rev("r3")), false));
+    // What is gone back to is no wish: the file's own model stays declined.
+    assert_eq!(back("r1"), (Some(rev("r1")), Some(rev("r1")), true));
+}

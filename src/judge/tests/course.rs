@@ -349,4 +349,8 @@ fn only_what_was_blocked_before_is_gone_without() {
     assert!(!notes_say(&left("a", 1), without), "it was blocked");
     assert!(notes_say(&left("b", 1), without), "another was");
     assert!(notes_say(&left("a", 0), without), "it was not tried");
+    let (key, to) = (Key::new("vm-c"), Revision::new(NEW));
+    let other = Exception { key, to, at: ago(Span::hours(1)), cleared: false };
+    let beside = left("b", 1).recall(|state| state.exceptions.push(other.clone()));
+    assert!(notes_say(&beside, without), "another is gone without already");
 }

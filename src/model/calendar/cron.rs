@@ -321,3 +321,22 @@ fn is_number(text: &str) -> bool {
 fn has(bits: u32, at: u32) -> bool {
     bits >> at & 1 == 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_those_of_the_minutes_it_names() {
+        let cases = [
+            ("0 3 * * *", (0, 1_440)),
+            ("*/15 * * * *", (15, 15)),
+            ("0,30 8-9 * * *", (30, 1_350)),
+            ("5 0,12,13 * * *", (720, 660)),
+            ("0,59 * * * *", (59, 1)),
+        ];
+        for (text, gaps) in cases {
+            assert_eq!(Cron::parse(text).unwrap().widest_gaps(), gaps, "{text}");
+        }
+    }
+}
