@@ -7,7 +7,7 @@ use crate::model::machine::Machine;
 #[derive(Debug)]
 pub(super) struct Lookup {
     by_digest: Vec<(u64, u32)>,
-    /// One bit for the last bits of each digest: most machines are in no short list, and are told by this alone.
+    /// One bit for the first six of each digest: most machines are in no short list, and this alone says so.
     bits: u64,
 }
 

@@ -218,6 +218,15 @@ fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
     let limits = gate.limits(now);
     assert!(limits.iter().any(|limit| &*limit.name == "NewActions" && limit.set.is_none()));
     assert!(!limits.iter().any(|limit| &*limit.name == "VmssQueuedVMOperations"));
+    // What a later answer says of it counts as well.
+    let mut gate = Gate::new();
+    for left in [12, 6] {
+        let grant = go(ask(&mut gate, 0, Operation::Delete, LATE, now));
+        let remaining = vec![("NewActions", left)];
+        gate.told(grant, &Told { remaining, ..Told::default() }, now);
+    }
+    let (went, _) = use_up(&mut gate, 1, Operation::Delete, now);
+    assert!(went < 6, "{went} of six");
 }
 
 #[test]
