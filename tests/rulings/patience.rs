@@ -211,14 +211,20 @@ fn failures_in_a_row_end_with_the_first_replacement_that_serves() {
     let born = pool.now.minus(Span::minutes(20));
     let pool = pool
         .edit("n1", |m| (m.created, m.imaged, m.first_seen, m.since) = (born, born, born, born));
-    let row = |served: Vec<Key>| {
+    let row_of = |pool: &Pool, served: Vec<Key>| {
         let pool = pool.clone().state(|s| {
             let rollout = s.rollout.as_mut().unwrap();
             (rollout.failed_in_a_row, rollout.served) = (1, served.clone());
         });
         pool.plan().planned.state.rollout.unwrap().failed_in_a_row
     };
+    let row = |served: Vec<Key>| row_of(&pool, served);
     assert_eq!(row(Vec::new()), 0);
+    // It served, and does not at the moment.
+    let ill = pool.clone().edit("n1", |m| {
+        (m.condition, m.since, m.ever_available) = (Condition::Unready, pool.now, true);
+    });
+    assert_eq!(row_of(&ill, Vec::new()), 0);
     // It served before the failure: that it serves still ends nothing.
     assert_eq!(row(vec![pool.machine("n1").key()]), 1);
 }

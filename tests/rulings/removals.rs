@@ -334,3 +334,11 @@ fn surge_that_is_needed_no_more_goes_under_the_brake() {
     let pool = Pool::new(2, "3", "0").old_ready(5).ask(AskVerb::Pause);
     assert_eq!(pool.plan().deleted().len(), 1);
 }
+
+#[test]
+fn one_that_may_be_gone_leaves_a_pool_of_none() {
+    let pool = Pool::new(0, "1", "0").settled().new_ready(1);
+    let pool = pool.policy(|d| d.unconfirmed = Unconfirmed::Allow);
+    let doubt = (pool.machine("n1").key(), NOW.minus(Span::minutes(2)));
+    pool.state(|s| s.doubted.push(doubt.clone())).plan().does(None, &["n1"]);
+}
