@@ -123,16 +123,17 @@ pub(super) fn check(body: &Map<String, Value>, verb: Verb) -> Result<(), Turned>
     let vm = inner.and_then(|p| p.get("virtualMachineProfile")).and_then(Value::as_object);
     members(vm, profile, "properties.virtualMachineProfile.", "VirtualMachineProfile")?;
     check_tags(body.get("tags"))?;
-    let is_text = |zone: &Value| zone.is_string();
-    match body.get("zones") {
-        None | Some(Value::Null) => Ok(()),
-        Some(Value::Array(zones)) if zones.iter().all(is_text) => Ok(()),
-        Some(Value::Array(zones)) => {
-            let strange = zones.iter().find(|zone| !is_text(zone)).unwrap_or(&Value::Null);
-            Err(misread("string", strange, "zones"))
-        }
-        Some(other) => Err(misread("string[]", other, "zones")),
-    }
+    check_zones(body.get("zones"))
+}
+
+/// A list of texts; which zones there are is looked at later.
+fn check_zones(zones: Option<&Value>) -> Result<(), Turned> {
+    let strange = match zones {
+        None | Some(Value::Null) => None,
+        Some(Value::Array(zones)) => zones.iter().find(|zone| !zone.is_string()),
+        Some(other) => return Err(misread("string[]", other, "zones")),
+    };
+    strange.map_or(Ok(()), |zone| Err(misread("string", zone, "zones")))
 }
 
 /// So many tags may a resource have.

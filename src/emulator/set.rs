@@ -310,7 +310,7 @@ pub(super) fn rolling(cloud: &mut Cloud, set: SetId) -> Done {
             "policy": document::rolling_policy(&run.rolling),
             "runningStatus": { "code": code, "startTime": rfc3339(run.began), "lastAction": "Start",
                 "lastActionTime": rfc3339(run.began) },
-            "progress": { "successfulInstanceCount": run.done, "failedInstanceCount": 0,
+            "progress": { "successfulInstanceCount": run.done, "failedInstanceCount": run.failed,
                 "inProgressInstanceCount": run.in_progress, "pendingInstanceCount": run.pending },
         },
     });

@@ -261,6 +261,7 @@ impl Desk<'_, '_> {
         if self.marked_by() != marked_by {
             self.mark_again();
         }
+        debug_assert!(self.is_marked(), "marks that the rollout changed were not made again");
         self.closed = course::closed(input, &self.memory, &self.reference);
         let slots = self.count.surge + self.count.unavailable;
         self.wave = numbers::wave(self.ramp(), self.count.proven, slots);
@@ -273,6 +274,13 @@ impl Desk<'_, '_> {
         let rollout = self.memory.rollout.as_ref();
         let tried = rollout.map_or(0, |rollout| rollout.tried.len());
         (course::reference(self.input, &self.memory), rollout.map(|rollout| rollout.opened), tried)
+    }
+
+    /// Marked anew, each row would be as it is.
+    fn is_marked(&self) -> bool {
+        let mut rows = self.rows.clone();
+        rows::mark(self.input, &self.memory, &self.reference, &mut rows);
+        rows == self.rows && course::reference(self.input, &self.memory) == self.reference
     }
 
     fn mark_again(&mut self) {

@@ -17,7 +17,7 @@ pub(super) struct Picker<'a> {
     zones: Vec<(u16, BinaryHeap<Candidate<'a>>)>,
 }
 
-/// As greatest the best to remove.
+/// A heap hands out its greatest first: that is the best to remove.
 #[derive(Debug, PartialEq, Eq)]
 struct Candidate<'a> {
     rank: (i64, i64),

@@ -36,8 +36,9 @@ pub(super) fn report(
     actions: Vec<Action>,
     asks: Vec<AskAnswer>,
 ) -> Planned {
-    let outdated = why_outdated(&desk);
-    let report_of = |at| machine(&desk, removals, sent, at, outdated);
+    // The same for all that are outdated.
+    let wait = why_outdated(&desk);
+    let report_of = |at| machine(&desk, removals, sent, at, wait);
     let machines: Vec<MachineReport> = (0..desk.rows.len()).map(report_of).collect();
     let rollout = rollout(&desk);
     let estimate = estimate(&desk, &actions);
@@ -61,13 +62,7 @@ pub(super) fn report(
     Planned { actions, report, state: desk.memory }
 }
 
-fn machine(
-    desk: &Desk,
-    removals: &Removals,
-    sent: &Sent,
-    at: usize,
-    outdated: Why,
-) -> MachineReport {
+fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize, wait: Why) -> MachineReport {
     let row = &desk.rows[at];
     let record = row.machine(desk.input);
     let (lifecycle, why) = sent.of(at).unwrap_or_else(|| {
@@ -81,7 +76,7 @@ fn machine(
             }
             _ => record.lifecycle,
         };
-        (lifecycle, why(desk, row, outdated))
+        (lifecycle, why(desk, row, wait))
     });
     let why = match why {
         Why::WaitsFloor if removals.blocked.last && row.group == Group::Ready => Why::WaitsLast,
@@ -116,7 +111,7 @@ fn class(row: &Row, why: Why) -> Class {
     }
 }
 
-fn why(desk: &Desk, row: &Row, outdated: Why) -> Why {
+fn why(desk: &Desk, row: &Row, wait: Why) -> Why {
     let record = row.machine(desk.input);
     match row.group {
         Group::Ghost => Why::Ghost,
@@ -125,9 +120,7 @@ fn why(desk: &Desk, row: &Row, outdated: Why) -> Why {
         Group::Gray if record.lifecycle == Lifecycle::Standby => Why::Standby,
         Group::Gray => Why::CutOff,
         Group::Unknown => Why::NotSeen,
-        Group::Failed | Group::Young | Group::Ready | Group::Unready => {
-            why_there(desk, row, outdated)
-        }
+        Group::Failed | Group::Young | Group::Ready | Group::Unready => why_there(desk, row, wait),
     }
 }
 
@@ -141,7 +134,7 @@ fn why_leaving(row: &Row) -> Why {
     }
 }
 
-fn why_there(desk: &Desk, row: &Row, outdated: Why) -> Why {
+fn why_there(desk: &Desk, row: &Row, wait: Why) -> Why {
     let kept = match row.kept {
         Kept::Person => Some(Why::HeldByPerson),
         Kept::Cloud => Some(Why::ProtectedInCloud),
@@ -172,7 +165,7 @@ fn why_there(desk: &Desk, row: &Row, outdated: Why) -> Why {
         _ if row.named => desk.stands().unwrap_or(Why::NamedWaits),
         Group::Young if !row.outdated && record.condition == Condition::Ready => Why::Settling,
         Group::Young if !row.outdated => Why::Proving,
-        _ if row.outdated => outdated,
+        _ if row.outdated => wait,
         Group::Unready => Why::Grace,
         _ if record.revision.is_none() => Why::RevisionUnknown,
         _ if is_flagged(desk, record) => Why::WaitsAdoption,

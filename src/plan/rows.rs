@@ -73,7 +73,7 @@ pub(super) enum Kept {
     Exception,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub index: u32,
     pub group: Group,

@@ -81,10 +81,18 @@ impl World {
         self.hold_op(op);
         let Some(it) = self.sets.get_mut(&set) else { return };
         let left = VecDeque::from(keys);
-        let (batch, batch_began, done) = (Vec::new(), now, 0);
-        let began = now;
-        it.rolling =
-            Some(RollingRun { number, op, rolling, left, batch, batch_began, done, began });
+        it.rolling = Some(RollingRun {
+            number,
+            op,
+            rolling,
+            left,
+            batch: Vec::new(),
+            batch_began: now,
+            counted: false,
+            done: 0,
+            failed: 0,
+            began: now,
+        });
         self.queue.push(now + SECOND, Due::Rolling { set, number });
     }
 
@@ -92,7 +100,7 @@ impl World {
         let Some(it) = self.sets.get_mut(&set) else { return };
         let Some(run) = it.rolling.take() else { return };
         let stands = failure.clone().map_or(RollingStands::Completed, RollingStands::Faulted);
-        it.rolled = Some(RollingView { stands, in_progress: 0, ..run.view() });
+        it.rolled = Some(RollingView { stands, ..run.view() });
         if let Some(failure) = failure {
             self.op_fails(run.op, failure);
         }
@@ -116,7 +124,10 @@ impl World {
             return self.queue.push(now + ROLLING_LOOK, again);
         }
         let allowed = run.rolling.max_unhealthy_percent as usize;
-        run.done += size as u32;
+        if !std::mem::replace(&mut run.counted, true) {
+            run.done += (size - sick) as u32;
+            run.failed += sick as u32;
+        }
         if sick * 100 > allowed * size.max(1) {
             let failure = breach("MaxUnhealthyUpgradedInstancePercentExceededInRollingUpgrade");
             return self.end_rolling(set, Some(failure));
@@ -125,7 +136,7 @@ impl World {
         let (all, ill) =
             active.fold((0, 0), |(n, ill), i| (n + 1, ill + usize::from(is_unhealthy(i))));
         if ill * 100 > allowed * usize::max(all, 1) {
-            let code = if run.done == 0 {
+            let code = if run.done + run.failed == 0 {
                 "MaxUnhealthyInstancePercentExceededBeforeRollingUpgrade"
             } else {
                 "MaxUnhealthyInstancePercentExceededInRollingUpgrade"
@@ -141,7 +152,7 @@ impl World {
         }
         let batch = (all * run.rolling.batch_percent as usize / 100).clamp(1, run.left.len());
         run.batch = run.left.drain(..batch).collect();
-        run.batch_began = now;
+        (run.batch_began, run.counted) = (now, false);
         let (keys, op, newest) = (run.batch.clone(), run.op, it.native.auto_os_upgrade);
         for key in keys {
             self.begin_change(set, key, Some(op), (Change::Upgrade, By::Native), newest);

@@ -44,6 +44,7 @@ pub struct RollingView {
     pub began: Ms,
     pub stands: RollingStands,
     pub done: u32,
+    pub failed: u32,
     pub in_progress: u32,
     pub pending: u32,
 }

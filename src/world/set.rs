@@ -64,7 +64,10 @@ pub(super) struct RollingRun {
     pub left: VecDeque<u64>,
     pub batch: Vec<u64>,
     pub batch_began: Ms,
+    /// The batch came to its end, and is in the two counts.
+    pub counted: bool,
     pub done: u32,
+    pub failed: u32,
     pub began: Ms,
 }
 
@@ -75,7 +78,8 @@ impl RollingRun {
             began: self.began,
             stands: RollingStands::Forward,
             done: self.done,
-            in_progress: self.batch.len() as u32,
+            failed: self.failed,
+            in_progress: if self.counted { 0 } else { self.batch.len() as u32 },
             pending: self.left.len() as u32,
         }
     }

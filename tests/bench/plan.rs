@@ -145,6 +145,7 @@ fn turn(case: &Case) -> Planned {
 fn ratios(_: &mut Criterion) {
     let one = Case::of(1_000);
     let planned = turn(&one);
+    assert!(planned.state.rollout.is_some(), "this is no pool in the middle of its rollout");
     let (planner, fastest) = times(2_001, || drop(black_box(turn(&one))));
     let (judged, _) = times(2_001, || {
         let case = judge::Case {

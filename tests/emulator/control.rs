@@ -164,3 +164,23 @@ fn a_seed_that_cannot_be_is_refused_with_its_place() {
     assert!(odd.contains("upgradePolicy.mode"), "{odd}");
     assert!(bad(json!({ "faults": { "named": "odd" } })).contains("storm"));
 }
+
+#[test]
+fn a_rolling_upgrade_to_a_bad_image_ends_faulted() {
+    let client = Client::web();
+    let rolling = json!({ "properties": { "upgradePolicy": { "mode": "Rolling" } } });
+    client.patch(SET, &rolling).expect(200);
+    client.wait(60);
+    let image = json!({ "publisher": "p", "offer": "o", "sku": "s", "version": "9.9.9" });
+    order(&client, "deeds", &json!({ "deed": { "badImage": { "image": image } } })).expect(200);
+    let body = json!({ "properties": { "virtualMachineProfile": { "storageProfile":
+        { "imageReference": image } } } });
+    client.patch(SET, &body).expect(200);
+    client.wait(240);
+    let latest = client.get(&format!("{SET}/rollingUpgrades/latest")).expect(200).json();
+    let properties = &latest["properties"];
+    assert_eq!(properties["runningStatus"]["code"], "Faulted", "{latest}");
+    assert_eq!(properties["progress"]["failedInstanceCount"], 1, "{latest}");
+    let code = properties["error"]["code"].as_str().unwrap();
+    assert!(code.starts_with("MaxUnhealthy"), "{latest}");
+}

@@ -483,7 +483,7 @@ fn done_is_what_was_replaced_and_serves() {
     };
     let served = going.clone().new_ready(1).edit("n3", made);
     assert_eq!(shown(&served), (1, 5));
-    // One that is deleted still is not replaced yet, whoever serves in its place.
+    // One that is being deleted is not replaced yet, though another serves in its place.
     let leaving = Pool::new(3, "1", "0").old_ready(3);
     let mut leaving = leaving.clone().after(&leaving.plan(), Span::minutes(10)).new_ready(1);
     leaving = leaving.edit("n1", made).lifecycle("o1", Lifecycle::Deleting, Span::minutes(1));

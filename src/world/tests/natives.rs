@@ -35,11 +35,16 @@ fn rolling_mode_goes_by_batches_and_stops_at_a_bad_image() {
         }
         settle(&mut world);
         let code = op_code(&mut world, op);
+        let latest = world.rolling(set).unwrap();
+        let counts = (latest.done, latest.failed, latest.in_progress, latest.pending);
         if bad.is_none() {
             assert_eq!((truth(&world, set).outdated(), code), (0, None));
+            assert_eq!((latest.stands, counts), (RollingStands::Completed, (10, 0, 0, 0)));
         } else {
             let breach = "MaxUnhealthyUpgradedInstancePercentExceededInRollingUpgrade";
             assert_eq!((truth(&world, set).outdated(), code), (8, Some(breach)));
+            assert!(matches!(latest.stands, RollingStands::Faulted(why) if why.code == breach));
+            assert_eq!(counts, (0, 2, 0, 8));
         }
     }
 }
