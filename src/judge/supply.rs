@@ -105,7 +105,7 @@ fn is_overwritten(scene: &Scene) -> bool {
 }
 
 /// The version of the set does not move with its capacity, or there is none.
-fn stays(scene: &Scene) -> bool {
+pub(super) fn stays(scene: &Scene) -> bool {
     let set = scene.case.set;
     let Some(etag) = &set.etag else { return true };
     let before = scene.case.before.map(|before| &before.etag);

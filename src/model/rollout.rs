@@ -263,6 +263,10 @@ pub struct EtagHistory {
     pub verdict: EtagVerdict,
     /// The version last read, and the capacity it came with.
     pub last: Option<(Etag, u32)>,
+    /// When the first read that told them began.
+    pub since: Option<Time>,
+    /// So many times it moved with the end of deletes alone, counted no further than what proves it.
+    pub ends: u32,
 }
 
 /// When the capacity falls for a delete of ours.

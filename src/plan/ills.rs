@@ -15,6 +15,7 @@ use super::refusals::{self, Shut};
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row};
 use super::send::{Sent, restores};
+use super::version;
 
 pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
     let leaving = removals.picked.iter().filter(|(at, _)| desk.rows[*at].group == Group::Failed);
@@ -129,7 +130,7 @@ fn about_limits(desk: &mut Desk, removals: &Removals) {
 fn about_shut(desk: &mut Desk) {
     let (input, memory, holds) = (desk.input, &desk.memory, &mut desk.holds);
     match refusals::supply(input, memory).shut {
-        Some(Shut::Unsafe) => raise::hold_unsafe(input, memory, holds),
+        Some(Shut::Unsafe) => version::hold_unsafe(input, memory, holds),
         Some(Shut::Writers) => {
             raise::hold_writers(input, memory, holds);
         }

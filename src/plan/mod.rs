@@ -43,6 +43,7 @@ mod setbacks;
 mod surplus;
 mod tombs;
 mod vanished;
+mod version;
 
 use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
 use crate::model::plan::{AskAnswer, Input, PlanBug, Planned, Why};
@@ -89,7 +90,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     let journal = Journal::read(input);
     good::follow_model(input, &mut memory);
     model::follow_wish(input, &mut memory);
-    raise::learn_etag(input, &mut memory);
+    version::learn(input, &mut memory);
     desired::settle(input, &mut memory, journal.pending);
     setbacks::learn(input, &mut memory);
     exceptions::learn(input, &mut memory);

@@ -9,7 +9,7 @@ use crate::model::inventory::{Native, Orchestration};
 use crate::model::journal::Refusal;
 use crate::model::machine::Lifecycle;
 use crate::model::plan::Input;
-use crate::model::policy::{Natives, Owner};
+use crate::model::policy::Natives;
 use crate::model::quantity::counted;
 use crate::model::rollout::{BackOff, DeleteEffect, EtagVerdict, PoolState, UndeliveredRaise};
 use crate::model::time::{Span, Time};
@@ -24,6 +24,7 @@ use super::model;
 use super::numbers::Count;
 use super::rows::{Doing, Group, Row};
 use super::setbacks;
+use super::version;
 
 /// A number that counts deletes of ours is waited for at most so long.
 // 2 min: reads lag a write by less; what is counted longer is counted until the delete ends, or lacks.
@@ -129,9 +130,12 @@ impl Number {
         if self.flexible { 0 } else { (self.from - self.base).max(0) }
     }
 
-    /// A number above this could bring more than the ceiling allows.
-    fn most(&self, count: &Count) -> i64 {
-        let ceiling = (count.ceiling + count.excused).min(LIMIT);
+    /// A number above this could bring more than the ceiling allows. Deletes that it counts may end before it is written,
+    /// and what is written above the ceiling makes up for them then, unless the set's version stops that write.
+    fn most(&self, context: RaiseContext) -> i64 {
+        let count = context.count;
+        let beside = if version::tells_ends(context.memory) { count.excused } else { 0 };
+        let ceiling = (count.ceiling + beside).min(LIMIT);
         ceiling.min(count.ceiling - count.live + self.base)
     }
 
@@ -141,7 +145,7 @@ impl Number {
         if self.flexible {
             return Some((self.from + create).min(LIMIT)).filter(|to| *to > self.from);
         }
-        let most = self.most(context.count);
+        let most = self.most(context);
         if self.from > most {
             return None;
         }
@@ -246,7 +250,7 @@ fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut 
     let say = format!("capacity is {from}, {lacking} more than live; nothing is on its way");
     let hold = holds.add(HoldReason::Drift, say);
     hold.number("capacity", from).number("drift", lacking);
-    let most = number.most(count);
+    let most = number.most(context);
     let tries = memory.undelivered.as_ref().map_or(0, |undelivered| undelivered.times);
     let no_room = |known: &UndeliveredRaise| is_over_quota(memory, known.at);
     let no_more = from >= most || memory.undelivered.as_ref().is_some_and(no_room);
@@ -348,8 +352,8 @@ fn starts_from_truth(context: RaiseContext, holds: &mut Holds) -> bool {
     if !desired::is_trusted(input, memory, journal.pending) {
         return false;
     }
-    if is_unsafe(input, memory) {
-        hold_unsafe(input, memory, holds);
+    if version::is_unsafe(input, memory) {
+        version::hold_unsafe(input, memory, holds);
         return false;
     }
     true
@@ -370,7 +374,7 @@ fn lags(context: RaiseContext) -> i64 {
     let over = i64::from(input.set.capacity) - count.staying();
     let counted = counted_deletes(context).many;
     let known = counted > 0;
-    let stays = etag_verdict(input, memory) == EtagVerdict::Stays;
+    let stays = version::verdict(input, memory) == EtagVerdict::Stays;
     let waited = rows.iter().filter(|row| {
         let deleted = row.is_being_deleted() || row.shown_deleting || row.perhaps_deleted;
         let lasts = row.unlisted && !row.overdue;
@@ -384,41 +388,6 @@ fn lags(context: RaiseContext) -> i64 {
 
 fn began(input: &Input, row: &Row) -> Time {
     if row.doing == Doing::CloudDeletes { row.machine(input).since } else { row.asked }
-}
-
-/// Another client writes the number as well.
-fn has_company(input: &Input, memory: &PoolState) -> bool {
-    input.policy.owner == Owner::ScaleSet
-        || input.set.natives.contains(&Native::Autoscale)
-        || desired::foreign_writes(input, memory) > 0
-}
-
-/// What is known of the set's version; none given protects as little as one that stays.
-fn etag_verdict(input: &Input, memory: &PoolState) -> EtagVerdict {
-    if input.set.etag.is_none() { EtagVerdict::Stays } else { memory.etag.verdict }
-}
-
-/// Where the version does not move with the capacity, a raise can overwrite another writer's number.
-pub(super) fn is_unsafe(input: &Input, memory: &PoolState) -> bool {
-    etag_verdict(input, memory) == EtagVerdict::Stays && has_company(input, memory)
-}
-
-/// Learn from this read whether the version moves with the capacity.
-pub(super) fn learn_etag(input: &Input, memory: &mut PoolState) {
-    let Some(etag) = &input.set.etag else { return };
-    let (seen, capacity) = (&mut memory.etag, input.set.capacity);
-    match &seen.last {
-        Some((last, before)) if last == etag && *before != capacity => {
-            seen.verdict = EtagVerdict::Stays;
-        }
-        Some((last, before)) if last != etag && *before != capacity => {
-            seen.verdict = seen.verdict.max(EtagVerdict::Moves);
-        }
-        _ => {}
-    }
-    if seen.last.as_ref().is_none_or(|(last, before)| last != etag || *before != capacity) {
-        seen.last = Some((etag.clone(), capacity));
-    }
 }
 
 /// Beside another writer the planner makes up only for what is lost below the floor, and one machine at a time where it
@@ -437,8 +406,8 @@ fn beside_others(context: RaiseContext, create: i64, holds: &mut Holds) -> i64 {
         hold_writers(input, memory, holds).number("missing", create);
         create = below;
     }
-    let unknown = etag_verdict(input, memory) == EtagVerdict::Unknown;
-    if create <= 0 || !unknown || !has_company(input, memory) {
+    let unknown = version::verdict(input, memory) == EtagVerdict::Unknown;
+    if create <= 0 || !unknown || !version::has_company(input, memory) {
         return create;
     }
     if journal.making {
@@ -451,25 +420,6 @@ fn beside_others(context: RaiseContext, create: i64, holds: &mut Holds) -> i64 {
         return 0;
     }
     1
-}
-
-/// A word helps only against what was written: who goes on writing must be stopped where that is.
-pub(super) fn hold_unsafe(input: &Input, memory: &PoolState, holds: &mut Holds) {
-    let writes = desired::foreign_writes(input, memory);
-    let (say, verb) = if input.policy.owner == Owner::ScaleSet {
-        ("others own the capacity; suspend what writes it while machines are replaced", None)
-    } else if input.set.natives.contains(&Native::Autoscale) {
-        ("the cloud's autoscale writes the capacity; suspend it", None)
-    } else {
-        (
-            "another client wrote the capacity within the hour; stop that writer, then approve",
-            Some("approve"),
-        )
-    };
-    let say = format!("the set has no version to protect a raise, and {say}");
-    let hold = holds.add(HoldReason::UnsafeRaise, say);
-    hold.number("capacity", i64::from(input.set.capacity)).number("changes", writes as i64);
-    hold.verb = verb;
 }
 
 pub(super) fn hold_natives<'h>(

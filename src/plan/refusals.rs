@@ -6,14 +6,14 @@ use crate::model::inventory::Orchestration;
 use crate::model::journal::{CHANGED_SINCE_READ, Entry, Outcome, Refusal, Refused};
 use crate::model::plan::Input;
 use crate::model::policy::Natives;
-use crate::model::rollout::{BackOff, PoolState, UndeliveredRaise};
+use crate::model::rollout::{BackOff, DeleteEffect, PoolState, UndeliveredRaise};
 use crate::model::time::{Span, Time};
 
 use super::desired;
 use super::holds::Holds;
 use super::journal::{bore, settles_at};
 use super::numbers::Count;
-use super::raise;
+use super::version;
 
 /// The first wait after a refused raise; each further one is twice as long.
 // A minute: a conflict passes in seconds, a zone gets room in minutes.
@@ -31,6 +31,9 @@ pub(super) const COUNTED: Span = Span::hours(1);
 /// Back-offs remembered.
 // 16: a region has three zones; each may be refused for a handful of reasons.
 const BACKOFFS: usize = 16;
+
+/// So many raises in a row that met the end of a delete of ours are no other client's doing.
+const OURS_IN_A_ROW: u32 = 3;
 
 /// A throttle that let a raise through is the cloud's pace, and it says itself when it takes the next.
 const fn counted(refusal: Refusal) -> Span {
@@ -97,8 +100,10 @@ fn note_refusal(
     let size = &input.set.vm_size;
     let same =
         |b: &BackOff| b.refusal == refused.refusal && b.zone == refused.zone && b.size == *size;
+    let ours = refused.refusal == Refusal::Conflict && ends_move_it(input, memory);
     let times = match memory.backoff.iter().find(|b| same(b)) {
         Some(known) if known.at >= at => return,
+        Some(known) if known.answered && ours => 1,
         Some(known) if known.answered && at.since(known.at) > counted(known.refusal) => 1,
         Some(known) => known.times.saturating_add(1),
         None => 1,
@@ -106,7 +111,7 @@ fn note_refusal(
     let seen_by_us = refused.code.as_deref() == Some(CHANGED_SINCE_READ);
     let until = match refused.retry_at {
         // Our own look found another number, and the next turn starts from it. Found again: another client keeps moving it.
-        None if seen_by_us && times == 1 => at,
+        None if seen_by_us && times <= if ours { OURS_IN_A_ROW } else { 1 } => at,
         // Asked too often once, and told when the next is answered: to wait any longer brings nothing.
         Some(told) if refused.refusal == Refusal::Throttled && times == 1 => told,
         told => told.map_or(at, |told| told.max(at)).max(at.plus(wait(times))),
@@ -127,6 +132,12 @@ fn note_refusal(
     if memory.backoff.len() < BACKOFFS {
         memory.backoff.push(back_off);
     }
+}
+
+/// Deletes of ours go on, and the number falls as they end: between a read and a raise too.
+fn ends_move_it(input: &Input, memory: &PoolState) -> bool {
+    let goes = |entry: &Entry| entry.verb() == Verb::Delete && entry.accepted().is_some();
+    memory.deletes.verdict == DeleteEffect::AtEnd && input.open.iter().any(goes)
 }
 
 /// The number that stood when the quota refused more. What it lacks was not granted.
@@ -221,7 +232,7 @@ pub(super) fn supply(input: &Input, memory: &PoolState) -> Supply {
     let native = input.policy.natives == Natives::Refuse && !input.set.natives.is_empty();
     let shut = match () {
         () if waits(input, memory).any(|b| !scarce(b)) => Some(Shut::Refused),
-        () if raise::is_unsafe(input, memory) => Some(Shut::Unsafe),
+        () if version::is_unsafe(input, memory) => Some(Shut::Unsafe),
         () if desired::has_second_writer(input, memory) => Some(Shut::Writers),
         () if native => Some(Shut::Natives),
         () => None,

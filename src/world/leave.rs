@@ -121,6 +121,7 @@ impl World {
     /// The VM exists no more; lists may show it for a while.
     pub(super) fn remove_vm(&mut self, set: SetId, key: u64, by: By, came: &Came) {
         let (now, faults, leaves) = (self.now, self.faults, self.settings.durations.leaves_list);
+        let moves = self.settings.switches.etag_moves_on_delete;
         self.leaves_raise(set, key);
         let Some(it) = self.sets.get_mut(&set) else { return };
         let goal = it.goal;
@@ -133,6 +134,7 @@ impl World {
             it.ghosts.push((until, view));
         }
         let (from, to) = (goal, it.goal);
+        it.etag += u64::from(moves && from != to);
         self.cores_used = self.cores_used.saturating_sub(instance.installed.cores());
         let (id, vm) = (instance.id, instance.vm);
         self.log(set, What::InstanceGone { id, vm, by });

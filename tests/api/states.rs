@@ -312,6 +312,8 @@ pub fn state() -> impl Strategy<Value = PoolState> {
             etag: EtagHistory {
                 verdict: if flags[1] { EtagVerdict::Moves } else { EtagVerdict::Stays },
                 last: flags[0].then(|| (Etag::new("7"), 3)),
+                since: times[5],
+                ends: u32::from(flags[1]),
             },
             deletes: DeleteEffects {
                 verdict: if flags[2] { DeleteEffect::AtEnd } else { DeleteEffect::Unknown },

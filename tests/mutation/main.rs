@@ -54,6 +54,12 @@ fn faults() -> Vec<Fault> {
         plan(1, "spends machines while raises are refused", p::spends_while_refused, s::refused),
         unstopped(1, "deletes one machine too many", p::one_too_many, s::rollout),
         plan(2, "raises above the ceiling", p::too_high, s::rollout),
+        plan(
+            2,
+            "believes that the version tells of ended deletes",
+            p::believes_version,
+            s::counted,
+        ),
         plan(2, "lowers the capacity", p::lowers, s::growth),
         plan(2, "asks again though nothing lacks", p::asks_again, s::at_rest),
         plan(2, "goes by a size nobody asked for", p::other_size, s::rollout),

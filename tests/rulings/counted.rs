@@ -1,13 +1,13 @@
 //! Whether the number counts machines that are being deleted: how it is learnt, and what is raised meanwhile.
 
 use poolkeeper::model::action::Because;
-use poolkeeper::model::ids::EntryId;
+use poolkeeper::model::ids::{EntryId, Etag};
 use poolkeeper::model::inventory::Orchestration;
-use poolkeeper::model::journal::Outcome;
+use poolkeeper::model::journal::{Outcome, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{DeleteEffect, Probe};
-use poolkeeper::model::time::Span;
+use poolkeeper::model::rollout::{BackOff, DeleteEffect, EtagVerdict, Probe};
+use poolkeeper::model::time::{Span, Time};
 
 use super::kit::{NOW, Pool};
 
@@ -243,4 +243,106 @@ fn a_raise_from_a_number_without_deletes_is_no_probe() {
     };
     assert!(probe(4).is_some());
     assert_eq!(probe(3), None);
+}
+
+#[test]
+fn above_the_ceiling_is_written_only_where_the_version_tells_of_ended_deletes() {
+    // One of four goes and is not counted as live; the number counts it until its delete ends.
+    let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).capacity(4);
+    let pool = pool.gone_for("o1", Condition::Deleting, Span::seconds(20));
+    let pool = pool.delete_open(&["o1"], Span::seconds(20));
+    let pool = pool.policy(|d| d.rollout.count_deleting = false).state(|s| {
+        (s.deletes.verdict, s.deletes.proven) = (DeleteEffect::AtEnd, true);
+        (s.desired.explained, s.desired.shown) = (4, 4);
+        s.desired.shown_since = Some(NOW.minus(Span::minutes(5)));
+    });
+    let known = |verdict, ends| {
+        let pool = pool.clone().state(|s| (s.etag.verdict, s.etag.ends) = (verdict, ends));
+        pool.plan().raise()
+    };
+    assert_eq!(known(EtagVerdict::Moves, 2), Some((4, 5)));
+    assert_eq!(known(EtagVerdict::Moves, 1), None, "it moved once, perhaps for another client");
+    assert_eq!(known(EtagVerdict::Stays, 2), None);
+    let stays = pool.clone().state(|s| s.etag.verdict = EtagVerdict::Stays).plan();
+    stays.says("ceiling");
+    // Up to the ceiling, what ends before the write is made up for at most.
+    let roomy = pool.policy(|d| d.rollout.max_surge = Quantity::of(2)).plan();
+    assert_eq!(roomy.raise(), Some((4, 5)));
+}
+
+#[test]
+fn whether_the_version_moves_as_deletes_end_is_learnt_from_reads() {
+    let before = NOW.minus(Span::seconds(30));
+    let gone = |deleted: Span| {
+        let pool = Pool::new(3, "1", "0").settled().new_ready(4).capacity(3);
+        let pool = pool.gone_for("n4", Condition::Deleting, deleted);
+        let pool = pool.delete_open(&["n4"], deleted).edit("n4", |m| m.missed = 1);
+        pool.state(|s| {
+            (s.etag.last, s.etag.since) = (Some((Etag::new("0"), 4)), Some(before));
+            s.desired.explained = 4;
+        })
+    };
+    let learnt = |pool: Pool| pool.plan().planned.state.etag;
+    let minute = || gone(Span::minutes(1));
+    let once = learnt(minute());
+    assert_eq!(
+        (once.verdict, once.ends, once.since),
+        (EtagVerdict::Moves, 1, Some(NOW.minus(Span::seconds(1))))
+    );
+    let many = learnt(minute().state(|s| s.etag.ends = 2));
+    assert_eq!(many.ends, 2, "no further is counted");
+    let none = |why: &str, pool: Pool| assert_eq!(learnt(pool).ends, 0, "{why}");
+    none("the delete was accepted since the last read", gone(Span::seconds(20)));
+    none("a raise was", minute().raise_open(3, 4, Span::seconds(20)));
+    none("two fell, and one went", minute().state(|s| s.etag.last = Some((Etag::new("0"), 5))));
+    none("it had gone before", minute().edit("n4", |m| m.missed = 2));
+    none("no read before", minute().state(|s| s.etag.since = None));
+    none("others write", minute().state(|s| s.desired.others = vec![before]));
+    none("it did not move", minute().state(|s| s.etag.last = Some((Etag::new("1"), 4))));
+    let same = learnt(minute().state(|s| s.etag.last = Some((Etag::new("1"), 3))));
+    assert_eq!(same.since, Some(before), "what is read again is memory at rest");
+}
+
+#[test]
+fn a_raise_that_met_the_end_of_a_delete_is_no_other_clients_doing() {
+    let seen =
+        Refused { code: Some("ChangedSinceRead".into()), ..Refused::plain(Refusal::Conflict) };
+    let told =
+        Refused { code: Some("PreconditionFailed".into()), ..Refused::plain(Refusal::Conflict) };
+    // Refused before, answered since by a raise that was taken or not, and refused again ten seconds ago.
+    let waits = |refused: &Refused, times: u32, answered: bool, effect: DeleteEffect| {
+        let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).capacity(4);
+        let pool = pool.gone_for("o1", Condition::Deleting, Span::minutes(1));
+        let pool = pool.delete_open(&["o1"], Span::minutes(1));
+        let ago = Span::seconds(10);
+        let pool = pool.raise_ended(3, 4, ago, Outcome::Refused(refused.clone())).capacity(4);
+        let pool = pool.state(|s| {
+            s.deletes.verdict = effect;
+            let at = NOW.minus(Span::minutes(5));
+            s.backoff.push(BackOff { times, answered, at, until: at, ..conflict(refused, at) });
+        });
+        let known = &pool.plan().planned.state.backoff[0];
+        (known.times, known.until.since(known.at))
+    };
+    use DeleteEffect::{AtAccept, AtEnd};
+    assert_eq!(waits(&seen, 4, true, AtEnd), (1, Span::ZERO));
+    assert_eq!(waits(&told, 4, true, AtEnd), (1, Span::minutes(1)));
+    assert_eq!(waits(&seen, 2, false, AtEnd), (3, Span::ZERO), "the third in a row");
+    assert_eq!(waits(&seen, 3, false, AtEnd), (4, Span::minutes(8)), "the fourth");
+    assert_eq!(waits(&seen, 1, true, AtAccept), (2, Span::minutes(2)));
+}
+
+fn conflict(refused: &Refused, at: Time) -> BackOff {
+    BackOff {
+        refusal: Refusal::Conflict,
+        zone: None,
+        size: Pool::new(1, "1", "0").set.vm_size,
+        code: refused.code.clone(),
+        times: 1,
+        at,
+        until: at,
+        retry_at: None,
+        granted: None,
+        answered: false,
+    }
 }

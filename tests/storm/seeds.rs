@@ -121,4 +121,8 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     ),
     (9_024_109, "a raise that the quota refused every half hour passed for something that goes on"),
     (9_043_293, "surplus was given back for each outdated one that left, and passed for a circle"),
+    (
+        9_703_338,
+        "a delete ended between the read and a raise above the ceiling, and no version told of it",
+    ),
 ];

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::journal::Refusal;
 use crate::model::plan::Quota;
 use crate::model::policy::Unconfirmed;
-use crate::model::rollout::{BackOff, Fall};
+use crate::model::rollout::{BackOff, EtagVerdict, Fall};
 use Because::{Failed, NamedNow, Outdated, Surplus};
 use Condition::{Deleting, Provisioning, Unready};
 
@@ -314,6 +314,11 @@ fn machines_on_their_way_out() {
         |pool: Pool| pool.set(|pool| pool.draft.rollout.count_deleting = false).raise(1);
     breaks(&[2], "one being deleted counts", &leaving().raise(1));
     lawful("unless the policy leaves it out", &uncounted(leaving()));
+    // Four are there and one of them goes: a fifth is above the ceiling of four, should it be gone by then.
+    let beside = |pool: Pool| uncounted(pool.set(|pool| pool.set.capacity = 4));
+    lawful("beside one that the number counts", &beside(leaving()));
+    let stays = |s: &mut PoolState| s.etag.verdict = EtagVerdict::Stays;
+    breaks(&[2], "that may end unseen before the write", &beside(leaving().recall(stays)));
     let asked = |events: &[(Span, Event)]| {
         let pool = three().serving("x", OLD).delete("x", Outdated);
         let pool = pool.earlier(Span::minutes(5), events);

@@ -82,6 +82,8 @@ keys! {
         may {
             verdict: EtagVerdict,
             last: Option<(Etag, u32)>,
+            since: Option<Time>,
+            ends: u32,
         }
     }
     DeleteEffects as DeleteKeys; {

@@ -1,0 +1,96 @@
+//! What protects a raise: whether the set's version moves with its capacity, learnt from reads.
+
+use crate::model::action::Verb;
+use crate::model::budget::HoldReason;
+use crate::model::inventory::Native;
+use crate::model::journal::Entry;
+use crate::model::plan::Input;
+use crate::model::policy::Owner;
+use crate::model::rollout::{EtagVerdict, PoolState};
+use crate::model::time::Time;
+
+use super::desired;
+use super::holds::Holds;
+use super::journal::is_write;
+
+/// So many moves with the end of deletes alone are no chance: another client may write the set at that moment.
+const ENDS: u32 = 2;
+
+/// Another client writes the number as well.
+pub(super) fn has_company(input: &Input, memory: &PoolState) -> bool {
+    input.policy.owner == Owner::ScaleSet
+        || input.set.natives.contains(&Native::Autoscale)
+        || desired::foreign_writes(input, memory) > 0
+}
+
+/// What is known of the set's version; none given protects as little as one that stays.
+pub(super) fn verdict(input: &Input, memory: &PoolState) -> EtagVerdict {
+    if input.set.etag.is_none() { EtagVerdict::Stays } else { memory.etag.verdict }
+}
+
+/// Where the version does not move with the capacity, a raise can overwrite another writer's number.
+pub(super) fn is_unsafe(input: &Input, memory: &PoolState) -> bool {
+    verdict(input, memory) == EtagVerdict::Stays && has_company(input, memory)
+}
+
+/// A delete that ends between a read and a raise moves the version, so that the raise is refused.
+pub(super) const fn tells_ends(memory: &PoolState) -> bool {
+    matches!(memory.etag.verdict, EtagVerdict::Moves) && memory.etag.ends >= ENDS
+}
+
+/// Learn from this read whether the version moves with the capacity, and with the end of a delete.
+pub(super) fn learn(input: &Input, memory: &mut PoolState) {
+    let Some(etag) = &input.set.etag else { return };
+    let capacity = input.set.capacity;
+    let alone = desired::foreign_writes(input, memory) == 0;
+    let seen = &mut memory.etag;
+    let (moved, changed) = match &seen.last {
+        Some((last, before)) if last == etag && *before == capacity => return,
+        Some((last, before)) => (last != etag, *before != capacity),
+        None => (true, false),
+    };
+    match (changed, moved) {
+        (true, false) => seen.verdict = EtagVerdict::Stays,
+        (true, true) => seen.verdict = seen.verdict.max(EtagVerdict::Moves),
+        (false, _) => {}
+    }
+    let fell = seen.last.as_ref().map_or(0, |(_, before)| before.saturating_sub(capacity));
+    let quiet = seen.since.is_some_and(|since| wrote_nothing(input, since));
+    if moved && alone && quiet && fell > 0 && u64::from(fell) == just_gone(input) {
+        seen.ends = (seen.ends + 1).min(ENDS);
+    }
+    (seen.last, seen.since) = (Some((etag.clone(), capacity)), Some(input.set.read_at));
+}
+
+/// All that we wrote was accepted before.
+fn wrote_nothing(input: &Input, since: Time) -> bool {
+    let mut writes = input.open.iter().filter(|entry| is_write(entry.verb()));
+    writes.all(|entry| entry.accepted().is_some_and(|at| at < since))
+}
+
+/// Machines that a delete of ours took and that this read is the first to lack.
+fn just_gone(input: &Input) -> u64 {
+    let ours = |entry: &&Entry| entry.verb() == Verb::Delete;
+    let targets = || input.open.iter().filter(ours).flat_map(|entry| entry.action.targets());
+    let gone = input.machines.iter().filter(|machine| machine.missed == 1);
+    gone.filter(|machine| targets().any(|target| target.is(machine))).count() as u64
+}
+
+/// A word helps only against what was written: who goes on writing must be stopped where that is.
+pub(super) fn hold_unsafe(input: &Input, memory: &PoolState, holds: &mut Holds) {
+    let writes = desired::foreign_writes(input, memory);
+    let (say, verb) = if input.policy.owner == Owner::ScaleSet {
+        ("others own the capacity; suspend what writes it while machines are replaced", None)
+    } else if input.set.natives.contains(&Native::Autoscale) {
+        ("the cloud's autoscale writes the capacity; suspend it", None)
+    } else {
+        (
+            "another client wrote the capacity within the hour; stop that writer, then approve",
+            Some("approve"),
+        )
+    };
+    let say = format!("the set has no version to protect a raise, and {say}");
+    let hold = holds.add(HoldReason::UnsafeRaise, say);
+    hold.number("capacity", i64::from(input.set.capacity)).number("changes", writes as i64);
+    hold.verb = verb;
+}
