@@ -25,6 +25,8 @@ const IN_A_ROW: usize = 2;
 /// A raise from a number that counts deletes brings what was asked for, where they are in it until they end. Where the
 /// number only shows them, those deletes are made up for as well: more machines come, or the number lacks some of them.
 fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row]) {
+    // What a raise asked for and did not bring looks like a delete that is counted still.
+    let lacks = memory.undelivered.is_some();
     let effects = &mut memory.deletes;
     let Some(probe) = &mut effects.probe else { return };
     if input.set.complete && input.set.read_at >= probe.at.plus(LISTED_GONE) {
@@ -64,7 +66,7 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
     if input.set.complete && input.set.read_at >= probe.at.plus(NO_OLD_PICTURE) {
         effects.probe = None;
         let going = rows.iter().filter(|row| is_going(row)).count() as i64;
-        let same = many == asked && counted == going;
+        let same = many == asked && counted == going && !lacks;
         effects.proven = same && probe.beside.is_some() && effects.agreed.is_some();
         effects.agreed = if same { probe.beside.or(effects.agreed.take()) } else { None };
     }
@@ -87,10 +89,17 @@ pub(super) fn learn(
     rows: &[Row],
 ) {
     let counted = i64::from(input.set.capacity) - count.staying();
+    eprintln!(
+        "L {} counted {counted} undelivered {:?} proven {} making {} notlanded {}",
+        input.now,
+        memory.undelivered,
+        memory.deletes.proven,
+        journal.making,
+        journal.raise_not_landed
+    );
     hear_probe(input, memory, counted, rows);
     let plain = input.set.orchestration == Orchestration::Uniform
         && !input.set.natives.contains(&Native::Overprovision);
-    // What a raise asked for and did not bring looks like a delete that is counted still.
     let lacks = memory.undelivered.is_some();
     let makes = journal.raise_not_landed || journal.making;
     if !plain || !input.set.complete || makes || lacks {

@@ -228,7 +228,8 @@ fn unseen_room(context: RaiseContext) -> i64 {
 
 /// The raise of this turn tells how the set counts deletes.
 pub(super) fn is_probe(context: RaiseContext) -> bool {
-    !context.memory.deletes.proven && counted_deletes(context).many > 0
+    let RaiseContext { memory, .. } = context;
+    !memory.deletes.proven && memory.undelivered.is_none() && counted_deletes(context).many > 0
 }
 
 /// A delete of ours that the cloud carries out still.

@@ -12,6 +12,9 @@ use crate::model::time::{Span, Time};
 // 3 min: longer than a refused call takes to come right by itself.
 const STANDS_FOR: Span = Span::minutes(3);
 
+/// One that came so often is looked into at once: it may come with every window, and go with it.
+const OFTEN: u32 = 6;
+
 /// And answered again after this long, if it still stands.
 const AGAIN_AFTER: Span = Span::minutes(15);
 
@@ -40,6 +43,7 @@ struct Standing {
 #[derive(Debug, Default)]
 pub(super) struct Operator {
     holds: BTreeMap<HoldReason, Standing>,
+    came: BTreeMap<HoldReason, u32>,
     tries: BTreeMap<HoldReason, u32>,
 }
 
@@ -50,10 +54,16 @@ impl Operator {
         let mut acts = Vec::new();
         for hold in named {
             let fresh = Standing { since: now, done: None, tries: 0 };
+            let came = self.came.entry(hold.reason).or_default();
+            *came += u32::from(!self.holds.contains_key(&hold.reason));
             let standing = self.holds.entry(hold.reason).or_insert(fresh);
             let tries = self.tries.entry(hold.reason).or_insert(0);
             let last = standing.done.unwrap_or(standing.since);
-            let wait = if standing.done.is_some() { AGAIN_AFTER } else { STANDS_FOR };
+            let wait = match standing.done {
+                Some(_) => AGAIN_AFTER,
+                None if *came >= OFTEN => Span::ZERO,
+                None => STANDS_FOR,
+            };
             if now.since(last) < wait || *tries >= TRIES {
                 continue;
             }

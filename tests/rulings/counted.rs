@@ -6,7 +6,7 @@ use poolkeeper::model::inventory::Orchestration;
 use poolkeeper::model::journal::{Outcome, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{BackOff, DeleteEffect, EtagVerdict, Probe};
+use poolkeeper::model::rollout::{BackOff, DeleteEffect, EtagVerdict, Probe, UndeliveredRaise};
 use poolkeeper::model::time::{Span, Time};
 
 use super::kit::{NOW, Pool};
@@ -223,6 +223,17 @@ fn a_raise_that_came_in_part_proves_nothing() {
     assert_eq!((late.verdict, late.proven), (DeleteEffect::AtEnd, true));
     // One lacks: the raise may have been for two, the deleted one among them.
     assert!(!told(6).proven);
+    // One was asked for before and never came: the number that counts it looks like one that counts a delete.
+    let lacking = probed.clone().gone_for("n2", Condition::Deleting, Span::minutes(2));
+    let lacking = lacking.capacity(5).state(|s| {
+        s.deletes.probe = Some(Probe { at, births: 1, beside: Some(EntryId::new("2")) });
+    });
+    let before = UndeliveredRaise { times: 1, at: at.minus(Span::minutes(9)), until: at };
+    let known = |lacks: Option<UndeliveredRaise>| {
+        lacking.clone().state(|s| s.undelivered = lacks).plan().planned.state.deletes.proven
+    };
+    assert!(known(None));
+    assert!(!known(Some(before)));
 }
 
 #[test]

@@ -125,4 +125,7 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
         9_703_338,
         "a delete ended between the read and a raise above the ceiling, and no version told of it",
     ),
+    (10_007_776, "the size of a turn that could not act passed for one that fell"),
+    (10_034_867, "what was shown for five minutes an hour was looked into by no operator"),
+    (10_082_665, "a machine that never came passed for a delete that the number counts"),
 ];
