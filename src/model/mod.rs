@@ -9,6 +9,7 @@ pub mod calendar;
 pub mod ids;
 pub mod inventory;
 pub mod journal;
+pub mod learnt;
 pub mod machine;
 pub mod plan;
 pub mod policy;

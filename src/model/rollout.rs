@@ -4,12 +4,13 @@
 //! "now", so it stays equal to the byte while nothing outside changes.
 
 use super::action::Because;
-use super::ids::{AskId, EntryId, Etag, Key, Revision};
+use super::ids::{AskId, EntryId, Key, Revision};
 use super::inventory::ModelFields;
 use super::journal::Refusal;
 use super::plan::WaitKind;
 use super::time::{Span, Time};
 
+pub use super::learnt::{DeleteEffect, DeleteEffects, EtagHistory, EtagVerdict, Probe};
 pub use super::setbacks::{BackOff, Exception, KeyBackOff, RequestBackOff, UndeliveredRaise};
 
 /// Why a rollout was opened.
@@ -245,60 +246,6 @@ pub struct Ended {
     pub done: u32,
     pub covered: u32,
     pub failed: u32,
-}
-
-/// Whether the set's version moves with its capacity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum EtagVerdict {
-    #[default]
-    Unknown,
-    Moves,
-    /// The capacity changed under one version: it protects no raise, for good.
-    Stays,
-}
-
-/// What reads told about the set's version.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct EtagHistory {
-    pub verdict: EtagVerdict,
-    /// The version last read, and the capacity it came with.
-    pub last: Option<(Etag, u32)>,
-    /// When the first read that told them began.
-    pub since: Option<Time>,
-    /// So many times it moved with the end of deletes alone, counted no further than what proves it.
-    pub ends: u32,
-}
-
-/// When the capacity falls for a delete of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum DeleteEffect {
-    #[default]
-    Unknown,
-    AtAccept,
-    AtEnd,
-}
-
-/// What reads told about deletes of ours and the capacity.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeleteEffects {
-    pub verdict: DeleteEffect,
-    /// Deletes in a row that the capacity still counted long after their answer.
-    pub late: Vec<EntryId>,
-    /// Two raises beside two deletes told the same: reads alone may show an old number to the end of a delete.
-    pub proven: bool,
-    /// The delete beside which the first of them did.
-    pub agreed: Option<EntryId>,
-    /// The raise that is to tell.
-    pub probe: Option<Probe>,
-}
-
-/// A raise from a number that counted deletes, and how many machines come of it where that number was true.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
-    pub at: Time,
-    pub births: u32,
-    /// A delete that a look begun after it showed going on: one that had ended by then is in no number, and tells nothing.
-    pub beside: Option<EntryId>,
 }
 
 /// A fall of the size that nobody confirmed.

@@ -89,14 +89,6 @@ pub(super) fn learn(
     rows: &[Row],
 ) {
     let counted = i64::from(input.set.capacity) - count.staying();
-    eprintln!(
-        "L {} counted {counted} undelivered {:?} proven {} making {} notlanded {}",
-        input.now,
-        memory.undelivered,
-        memory.deletes.proven,
-        journal.making,
-        journal.raise_not_landed
-    );
     hear_probe(input, memory, counted, rows);
     let plain = input.set.orchestration == Orchestration::Uniform
         && !input.set.natives.contains(&Native::Overprovision);

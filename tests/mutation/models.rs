@@ -1,4 +1,4 @@
-//! Planners that forget what came of an update, of a model, or of a delete, and where that shows.
+//! Planners that forget what came of an update, of a model, or of a delete, or believe more, and where that shows.
 
 use poolkeeper::model::action::{Action, Because, Target, Verb};
 use poolkeeper::model::journal::{Entry, Outcome};
@@ -6,14 +6,14 @@ use poolkeeper::model::machine::Machine;
 use poolkeeper::model::plan::{AskVerb, Input};
 use poolkeeper::model::policy::{Draft, Image, Method, OnFailure, Policy, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{Cause, Ended, Ending};
+use poolkeeper::model::rollout::{Cause, DeleteEffect, Ended, Ending, EtagVerdict};
 use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
 use poolkeeper::sim::{self, Scenario, Wish};
-use poolkeeper::world::{Deed, Faults, ModelPatch};
+use poolkeeper::world::{CapacityFalls, Deed, Faults, ModelPatch};
 
 use super::planners::{Answer, also, delete, serves, targets_mut, with_policy, with_state};
-use super::scenes::{pool, rollout};
+use super::scenes::{new_image, pool, rollout};
 
 /// A machine whose delete was refused is asked to go again before its wait is over, whatever the others do.
 pub fn asks_regardless(input: &Input<'_>) -> Answer {
@@ -173,4 +173,26 @@ pub fn busy() -> Scenario {
         scenario.faults = Faults { conflict: 1.0, ..Faults::default() };
         scenario.calm_after = Span::hours(3);
     })
+}
+
+/// As if the number were known to count deletes to their end, and the set's version to tell of each that ends.
+pub fn believes_version(input: &Input<'_>) -> Answer {
+    let Some(known) = input.state else { return plan(input) };
+    let mut believed = known.clone();
+    (believed.etag.verdict, believed.etag.ends) = (EtagVerdict::Moves, 2);
+    (believed.deletes.verdict, believed.deletes.proven) = (DeleteEffect::AtEnd, true);
+    believed.etag.last = None;
+    let mut planned = plan(&Input { state: Some(&believed), ..input.clone() })?;
+    let sound = plan(input)?.state;
+    (planned.state.etag, planned.state.deletes) = (sound.etag, sound.deletes);
+    Ok(planned)
+}
+
+/// The number counts deletes to their end, which the version does not tell, and the policy does not count them.
+pub fn counted() -> Scenario {
+    let mut scenario = pool(20, 4, 2, |draft| draft.rollout.count_deleting = false);
+    scenario.settings.switches.capacity_falls = CapacityFalls::WhenDone;
+    scenario.settings.switches.etag_moves_on_delete = false;
+    new_image(&mut scenario);
+    scenario
 }

@@ -10,7 +10,7 @@ use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use poolkeeper::model::plan::{AskVerb, Input, PlanBug, Planned};
 use poolkeeper::model::policy::{Draft, Policy, Unconfirmed};
 use poolkeeper::model::revision::differs;
-use poolkeeper::model::rollout::{DeleteEffect, EtagVerdict, PoolState, Stage};
+use poolkeeper::model::rollout::{PoolState, Stage};
 use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
 
@@ -102,19 +102,6 @@ fn with_raise(input: &Input<'_>, change: fn(u32, u32) -> u32) -> Answer {
 
 pub fn too_high(input: &Input<'_>) -> Answer {
     with_raise(input, |_, to| to + 1)
-}
-
-/// As if the number were known to count deletes to their end, and the set's version to tell of each that ends.
-pub fn believes_version(input: &Input<'_>) -> Answer {
-    let Some(known) = input.state else { return plan(input) };
-    let mut believed = known.clone();
-    (believed.etag.verdict, believed.etag.ends) = (EtagVerdict::Moves, 2);
-    (believed.deletes.verdict, believed.deletes.proven) = (DeleteEffect::AtEnd, true);
-    believed.etag.last = None;
-    let mut planned = plan(&Input { state: Some(&believed), ..input.clone() })?;
-    let sound = plan(input)?.state;
-    (planned.state.etag, planned.state.deletes) = (sound.etag, sound.deletes);
-    Ok(planned)
 }
 
 pub fn lowers(input: &Input<'_>) -> Answer {

@@ -5,7 +5,7 @@ use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::{Skew, Span};
 use poolkeeper::sim::{self, ClusterSpec, Cut, Scenario, Wish};
-use poolkeeper::world::{CapacityFalls, Deed, Faults, ModelPatch, SetSpec, Which};
+use poolkeeper::world::{Deed, Faults, ModelPatch, SetSpec, Which};
 
 pub fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Scenario {
     let mut draft = sim::draft("web", count);
@@ -17,7 +17,7 @@ pub fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) ->
     Scenario::plain(policy, 7, set)
 }
 
-fn new_image(scenario: &mut Scenario) {
+pub fn new_image(scenario: &mut Scenario) {
     let patch = ModelPatch::image(sim::NEW_IMAGE);
     scenario.deeds.push((Span::minutes(1), Deed::PatchModel(patch)));
 }
@@ -32,15 +32,6 @@ pub fn rollout() -> Scenario {
 /// Six machines, of which three may be missing, or two more be there.
 pub fn loose() -> Scenario {
     let mut scenario = pool(6, 2, 3, |_| {});
-    new_image(&mut scenario);
-    scenario
-}
-
-/// The number counts deletes to their end, which the version does not tell, and the policy does not count them.
-pub fn counted() -> Scenario {
-    let mut scenario = pool(20, 4, 2, |draft| draft.rollout.count_deleting = false);
-    scenario.settings.switches.capacity_falls = CapacityFalls::WhenDone;
-    scenario.settings.switches.etag_moves_on_delete = false;
     new_image(&mut scenario);
     scenario
 }
