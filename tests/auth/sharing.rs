@@ -144,3 +144,43 @@ async fn a_clock_far_ahead_does_not_make_a_storm_of_requests() {
     assert_eq!(get(&tokens).await, bearer(2));
     assert_eq!(sts.count(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_has_no_token_asks_ever_more_rarely_and_no_sooner_than_told() {
+    let asked_for = async |reply: Reply, seconds: u64| {
+        let sts = Sts::always(reply);
+        let tokens = secret(&sts);
+        for _ in 0..seconds {
+            assert!(tokens.token().await.is_err());
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        sts.count()
+    };
+    // At 0, 5, 15, 35, 75 and 155 seconds, and then every 80.
+    let gone = || Reply::Status(410, "{}".into());
+    for (seconds, times) in [(5, 1), (6, 2), (36, 4), (156, 6), (235, 6), (236, 7)] {
+        assert_eq!(asked_for(gone(), seconds).await, times, "{seconds} s");
+    }
+    for (seconds, times) in [(60, 1), (61, 2), (122, 3)] {
+        assert_eq!(asked_for(Reply::Later(429, 60), seconds).await, times, "{seconds} s");
+    }
+    assert_eq!(asked_for(Reply::Later(503, 86_400), 601).await, 2, "nobody waits for a day");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_ends_the_waits() {
+    let sts = Sts::always(Reply::Status(410, "{}".into()));
+    let tokens = secret(&sts);
+    for _ in 0..75 {
+        assert!(tokens.token().await.is_err());
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    sts.now_says(HOUR);
+    tokens.token().await.unwrap();
+    minutes(61).await;
+    sts.now_says(Reply::Breaks);
+    assert!(tokens.token().await.is_err());
+    sts.now_says(HOUR);
+    tokio::time::advance(Duration::from_secs(5)).await;
+    tokens.token().await.unwrap();
+}

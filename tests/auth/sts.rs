@@ -57,6 +57,8 @@ pub enum Reply {
     /// A token that lives for so long.
     Token(Span),
     Status(u16, String),
+    /// This status, and the word to come again after so many seconds.
+    Later(u16, u32),
     /// The connection breaks.
     Breaks,
     /// Nothing ever comes.
@@ -148,6 +150,7 @@ impl HttpClient for Sts {
             all.len()
         };
         let script = Arc::clone(&self.script.lock().unwrap());
+        let mut headers = Headers::new();
         let (status, body) = match script(&asked) {
             Reply::Token(life) => (200, self.token(&asked, n, life)),
             Reply::Slowly(wait) => {
@@ -155,13 +158,17 @@ impl HttpClient for Sts {
                 (200, self.token(&asked, n, Span::hours(1)))
             }
             Reply::Status(status, body) => (status, body),
+            Reply::Later(status, seconds) => {
+                headers.insert("retry-after", seconds.to_string());
+                (status, "{}".into())
+            }
             Reply::Breaks => {
                 let say = format!("the line broke while it carried {:?}", asked.form);
                 return Err(azure_core::Error::with_message(azure_core::error::ErrorKind::Io, say));
             }
             Reply::Hangs => std::future::pending().await,
         };
-        Ok(AsyncRawResponse::from_bytes(status.into(), Headers::new(), body))
+        Ok(AsyncRawResponse::from_bytes(status.into(), headers, body))
     }
 }
 

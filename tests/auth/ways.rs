@@ -78,7 +78,7 @@ async fn a_managed_identity_by_its_machines_service() {
 #[tokio::test(start_paused = true)]
 async fn a_machines_service_that_fails_keeps_nobody_longer_than_ten_seconds() {
     for (reply, why) in [
-        (Reply::Status(500, String::new()), Why::Late(10)),
+        (Reply::Status(500, String::new()), Why::Refused { status: 500, number: None, code: None }),
         (Reply::Hangs, Why::Late(10)),
         (
             Reply::Status(
@@ -92,6 +92,27 @@ async fn a_machines_service_that_fails_keeps_nobody_longer_than_ten_seconds() {
         let failed = sts.tokens(by(Way::ManagedIdentity)).token().await.unwrap_err();
         assert_eq!(failed.tried[0].why, why);
         assert!(sts.clock.passed() <= Span::seconds(10));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machines_service_that_is_renewed_or_does_not_know_us_yet_is_asked_again() {
+    for (status, say) in [
+        (404, "the machine's service is being renewed"),
+        (410, "the machine's service is being renewed"),
+        (400, "check that it is assigned to it"),
+    ] {
+        let sts = Sts::always(Reply::Status(status, r#"{"error":"invalid_request"}"#.into()));
+        let failed = sts.tokens(by(Way::ManagedIdentity)).token().await.unwrap_err();
+        assert!(!failed.is_final() && failed.to_string().contains(say), "{status}: {failed}");
+        // Of anybody else it is the last word.
+        let failed = sts.tokens(by(Way::ClientSecret)).token().await.unwrap_err();
+        assert!(failed.is_final(), "{status}: {failed}");
+    }
+    for status in [401, 403, 405] {
+        let sts = Sts::always(Reply::Status(status, "{}".into()));
+        let failed = sts.tokens(by(Way::ManagedIdentity)).token().await.unwrap_err();
+        assert!(failed.is_final(), "{status}: {failed}");
     }
 }
 

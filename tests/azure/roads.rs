@@ -63,7 +63,7 @@ async fn without_a_token_nothing_is_sent() {
         ),
         (Why::Late(10), Refusal::Unclear, "not sent"),
     ] {
-        let failed = AuthFailed { tried: vec![Tried { way: Way::ClientSecret, why }] };
+        let failed = AuthFailed { tried: vec![Tried { way: Way::ClientSecret, why, wait: None }] };
         let purse = Purse { empty: Some(failed), ..Purse::default() };
         let kit = kit_of(purse, Ledger::default(), Duration::from_secs(5), usual).await;
         let failed = kit.look().await.unwrap_err();

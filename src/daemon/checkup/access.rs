@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn each_way_has_its_reason_and_one_finding_is_enough() {
-        let tried = Way::ALL.into_iter().map(|way| Tried { way, why: Why::NotSet("AZURE_X") });
+        let tried =
+            Way::ALL.into_iter().map(|way| Tried { way, why: Why::NotSet("AZURE_X"), wait: None });
         let all = AuthFailed { tried: tried.collect() };
         let checks = credentials(&all);
         assert_eq!(checks.iter().filter(|check| check.outcome == Outcome::Finding).count(), 1);
@@ -152,7 +153,7 @@ mod tests {
             let of = checks.iter().find(|check| check.say.starts_with(way.name())).unwrap();
             assert!(of.say.contains("AZURE_X is not set") && of.next.is_some(), "{of:?}");
         }
-        let late = Tried { way: Way::ClientSecret, why: Why::Late(10) };
+        let late = Tried { way: Way::ClientSecret, why: Why::Late(10), wait: None };
         let checks = credentials(&AuthFailed { tried: vec![late] });
         assert_eq!(checks[0].outcome, Outcome::Finding);
         assert!(checks[0].next.as_ref().unwrap().contains("authority above"));

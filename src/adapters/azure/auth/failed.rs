@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::settings::Way;
+use crate::model::time::Span;
 
 /// No token, by any way that was tried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +15,8 @@ pub struct AuthFailed {
 pub struct Tried {
     pub way: Way,
     pub why: Why,
+    /// How long it asked to be left alone.
+    pub wait: Option<Span>,
 }
 
 /// What was wrong with one way, and the next step.
@@ -39,12 +42,29 @@ impl AuthFailed {
     pub fn is_final(&self) -> bool {
         let is_final = |tried: &Tried| match &tried.why {
             Why::NotSet(_) | Why::Unusable { .. } => true,
+            _ if tried.passes().is_some() => false,
             Why::Refused { status, number, .. } => {
                 *status != 429 && *status < 500 && !number.is_some_and(|n| COMES_LATE.contains(&n))
             }
             Why::Unanswered(_) | Why::Late(_) => false,
         };
         self.tried.iter().all(is_final)
+    }
+}
+
+impl Tried {
+    /// What a machine's own service says while it is renewed, or before an identity reached the machine. Both pass by
+    /// themselves; an identity that was never assigned looks the same.
+    fn passes(&self) -> Option<&'static str> {
+        match (&self.why, self.way) {
+            (Why::Refused { status: 404 | 410, .. }, Way::ManagedIdentity) => {
+                Some("the machine's service is being renewed, for about a minute")
+            }
+            (Why::Refused { status: 400, .. }, Way::ManagedIdentity) => Some(
+                "a new identity is known to a machine after some minutes; check that it is assigned to it",
+            ),
+            _ => None,
+        }
     }
 }
 
@@ -91,7 +111,8 @@ impl fmt::Display for AuthFailed {
 
 impl fmt::Display for Tried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.way.name(), self.why)
+        write!(f, "{}: {}", self.way.name(), self.why)?;
+        self.passes().map_or(Ok(()), |say| write!(f, ": {say}"))
     }
 }
 

@@ -1,11 +1,13 @@
 //! The wire to whoever gives tokens: writes down how a refusal looked, since what is built on it forgets that.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, Url};
 
 use super::failed::{NO_TOKEN, Why};
 use crate::adapters::azure::cause;
+use crate::adapters::azure::throttle::ThrottleHint;
+use crate::model::time::{Span, Time};
 
 const SILENCE: &str = "nobody answers at its address, or the connection broke";
 
@@ -15,13 +17,21 @@ pub(super) struct Line {
     http: Arc<dyn HttpClient>,
     /// On the machine itself an authority may speak without TLS; what asks it insists on an address with it.
     plain: Option<Url>,
-    heard: Mutex<Option<Why>>,
+    heard: Mutex<Heard>,
+    began: Time,
+}
+
+/// How the last answer looked, and how long it asked to be left alone.
+#[derive(Debug, Default)]
+struct Heard {
+    why: Option<Why>,
+    wait: Option<Span>,
 }
 
 impl Line {
-    pub fn new(http: Arc<dyn HttpClient>, authority: &Url) -> Self {
+    pub fn new(http: Arc<dyn HttpClient>, authority: &Url, began: Time) -> Self {
         let plain = (authority.scheme() == "http").then(|| authority.clone());
-        Self { http, plain, heard: Mutex::new(None) }
+        Self { http, plain, heard: Mutex::default(), began }
     }
 
     /// The authority as those who insist on TLS may be told it.
@@ -35,11 +45,25 @@ impl Line {
 
     /// The last refusal, or that nobody answered.
     pub fn heard(&self) -> Option<Why> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.state().why.take()
     }
 
-    fn note(&self, why: Option<Why>) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    /// The last answer, if it was a refusal.
+    pub fn refused(&self) -> Option<Why> {
+        self.state().why.clone().filter(|why| matches!(why, Why::Refused { .. }))
+    }
+
+    /// How long the last answer asked to be left alone.
+    pub fn wait(&self) -> Option<Span> {
+        self.state().wait
+    }
+
+    fn state(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, why: Why) {
+        *self.state() = Heard { why: Some(why), wait: None };
     }
 
     /// The same request without TLS, if it is for the authority on the machine itself.
@@ -62,11 +86,11 @@ impl Line {
 #[async_trait::async_trait]
 impl HttpClient for Line {
     async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
-        self.note(Some(Why::Unanswered(SILENCE)));
+        self.note(Why::Unanswered(SILENCE));
         // What is built on this line logs what went wrong there, so that must not be in another's words.
         let in_own_words = |error: azure_core::Error| {
             let say = cause::known(&error).unwrap_or(SILENCE);
-            self.note(Some(Why::Unanswered(say)));
+            self.note(Why::Unanswered(say));
             azure_core::Error::with_message(azure_core::error::ErrorKind::Io, say)
         };
         let undressed = self.undressed(request);
@@ -76,10 +100,13 @@ impl HttpClient for Line {
         let status = u16::from(answer.status());
         let body = answer.body();
         self.note(match status {
-            200..300 => Some(Why::Unanswered(NO_TOKEN)),
-            _ => Some(Why::Refused { status, number: number(body), code: code(body) }),
+            200..300 => Why::Unanswered(NO_TOKEN),
+            _ => Why::Refused { status, number: number(body), code: code(body) },
         });
         let (status, headers, body) = answer.deconstruct();
+        let told = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let hint = ThrottleHint::read(told, status.into(), self.began);
+        self.state().wait = hint.retry_after;
         Ok(AsyncRawResponse::from_bytes(status, headers, body))
     }
 }

@@ -8,7 +8,7 @@ use azure_core::http::HttpClient;
 use azure_identity::Executor;
 
 use super::TokenSource;
-use super::failed::{AuthFailed, Tried};
+use super::failed::AuthFailed;
 use super::settings::{Settings, Way};
 use super::token::Token;
 use super::ways::Ways;
@@ -24,9 +24,15 @@ const LAST_MOMENTS: Span = Span::seconds(30);
 /// A renewal that failed is tried again after this, as long as the old token lives.
 const RENEWS_AGAIN: Span = Span::seconds(30);
 
-/// While there is no token, a failure answers all who ask for so long.
+/// While there is no token, a failure answers all who ask for so long, and each further one in a row for twice as long.
 // 5 s: a hundred pools that ask one after the other are one question.
 const FAILURE_HOLDS: Span = Span::seconds(5);
+// 80 s: a machine's service that is renewed is away for up to 70 s.
+const LONGEST_HOLD: Span = Span::seconds(80);
+
+/// A longer wait that an answer asks for is not believed.
+// 10 min: who gives tokens asks for seconds, and a slip must not stop all pools for a day.
+const LONGEST_TOLD: Span = Span::minutes(10);
 
 /// Gets a token, keeps it, renews it at half of its life, and gives the old one while that fails.
 pub struct Tokens<C> {
@@ -42,6 +48,8 @@ struct State {
     /// Somebody renews while the old one lives.
     renewing: bool,
     failed: Option<(AuthFailed, Time)>,
+    /// Failures since the last token ended.
+    in_a_row: u32,
     /// The way that worked: who we are does not change by itself.
     chosen: Option<Way>,
 }
@@ -152,7 +160,7 @@ impl<C: Sleep + Send + Sync> Tokens<C> {
                     let expires = Time::from_millis(token.expires_on.unix_timestamp() * 1_000);
                     return Ok(Token::new(token.token, expires, self.origin.clone()));
                 }
-                Err(why) => tried.push(Tried { way: *way, why }),
+                Err(failed) => tried.push(failed),
             }
         }
         Err(AuthFailed { tried })
@@ -166,16 +174,25 @@ impl<C: Sleep + Send + Sync> Tokens<C> {
                 let life = token.expires().since(now);
                 let due = now.plus(Span::from_millis(life.millis() / 2));
                 state.held = Some(Held { token: token.clone(), due });
-                state.failed = None;
+                (state.failed, state.in_a_row) = (None, 0);
             }
             Err(failed) => {
+                let lives = state.held.as_ref().is_some_and(|held| held.token.expires() > now);
                 if let Some(held) = &mut state.held {
                     held.due = now.plus(RENEWS_AGAIN);
                 }
-                state.failed = Some((failed.clone(), now.plus(FAILURE_HOLDS)));
+                let holds = holds(failed, state.in_a_row);
+                state.failed = Some((failed.clone(), now.plus(holds)));
+                state.in_a_row = if lives { 0 } else { state.in_a_row.saturating_add(1) };
             }
         }
     }
+}
+
+fn holds(failed: &AuthFailed, before: u32) -> Span {
+    let doubled = FAILURE_HOLDS.times(1 << before.min(4)).min(LONGEST_HOLD);
+    let told = failed.tried.iter().filter_map(|tried| tried.wait).max();
+    doubled.max(told.unwrap_or(Span::ZERO).min(LONGEST_TOLD))
 }
 
 #[async_trait]

@@ -12,7 +12,7 @@ use azure_identity::{
 };
 
 use super::assertion::{About, Signer, Written};
-use super::failed::{NO_TOKEN, Why};
+use super::failed::{NO_TOKEN, Tried, Why};
 use super::line::Line;
 use super::settings::{Identity, Settings, Way};
 use crate::ambient::Sleep;
@@ -40,19 +40,26 @@ pub(super) struct Ways<C> {
 }
 
 impl<C: Sleep + Sync> Ways<C> {
+    pub async fn try_one(&self, way: Way) -> Result<AccessToken, Tried> {
+        let (http, authority) = (Arc::clone(&self.http), self.settings.cloud.authority());
+        let line = Arc::new(Line::new(http, authority, self.clock.now()));
+        self.try_on(way, &line).await.map_err(|why| Tried { way, why, wait: line.wait() })
+    }
+
     /// One try, with a credential made for it: what it remembers is not wanted, since it never forgets what was refused.
-    pub async fn try_one(&self, way: Way) -> Result<AccessToken, Why> {
-        let line = Arc::new(Line::new(Arc::clone(&self.http), self.settings.cloud.authority()));
+    async fn try_on(&self, way: Way, line: &Arc<Line>) -> Result<AccessToken, Why> {
         if way == Way::ManagedIdentity
             && self.settings.way.is_none()
             && !self.settings.host_serves_identity
         {
             self.look_for_machine_service().await?;
         }
-        let credential = self.credential(way, &line)?;
+        let credential = self.credential(way, line)?;
         let scope = self.settings.cloud.scope();
         let scopes = [scope.as_str()];
-        let asked = self.within(PATIENCE, credential.get_token(&scopes, None)).await?;
+        let asked = self.within(PATIENCE, credential.get_token(&scopes, None)).await;
+        // The library asks a machine's service again and again: what that said tells more than the time it took.
+        let asked = asked.map_err(|late| line.refused().unwrap_or(late))?;
         let token = asked.map_err(|error| line.heard().unwrap_or_else(|| silent(way, &error)))?;
         // An answer without one is read as an empty one.
         match token.token.secret().trim().is_empty() {
