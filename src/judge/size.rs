@@ -130,7 +130,7 @@ pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
             repeated(scene, i64::from(*drift), notes);
         }
         let uniform = set.orchestration == Orchestration::Uniform;
-        // Those that go may be gone when it is written; without a version that moves, it makes up for them.
+        // A delete can end before the raise is written. A version that stays does not refuse that raise.
         let beside = if super::supply::stays(scene) { 0 } else { tally.excused };
         if uniform && to >= from && to > ceiling + beside {
             let say = format!("writes a capacity of {to}, above the ceiling of {ceiling}");

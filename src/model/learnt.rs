@@ -20,7 +20,7 @@ pub struct EtagHistory {
     /// The version last read, the capacity it came with, and when the first read that told them began.
     pub last: Option<(Etag, u32)>,
     pub since: Option<Time>,
-    /// So many times it moved with the end of deletes alone, counted no further than what proves it.
+    /// How often it moved at the end of deletes alone. The count stops where it is proof.
     pub ends: u32,
 }
 

@@ -130,11 +130,12 @@ impl Number {
         if self.flexible { 0 } else { (self.from - self.base).max(0) }
     }
 
-    /// A number above this could bring more than the ceiling allows. Deletes that it counts may end before it is written,
-    /// and what is written above the ceiling makes up for them then, unless the set's version stops that write.
+    /// A number above this could bring more than the ceiling allows. A delete can end between the read and the write: a
+    /// number above the ceiling then replaces its machine, unless the set's version refuses the write.
     fn most(&self, context: RaiseContext) -> i64 {
         let count = context.count;
-        let beside = if version::tells_ends(context.memory) { count.excused } else { 0 };
+        let beside =
+            if version::tells_ends(context.input, context.memory) { count.excused } else { 0 };
         let ceiling = (count.ceiling + beside).min(LIMIT);
         ceiling.min(count.ceiling - count.live + self.base)
     }

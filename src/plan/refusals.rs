@@ -32,7 +32,7 @@ pub(super) const COUNTED: Span = Span::hours(1);
 // 16: a region has three zones; each may be refused for a handful of reasons.
 const BACKOFFS: usize = 16;
 
-/// So many raises in a row that met the end of a delete of ours are no other client's doing.
+/// So many raises in a row can meet the end of a delete of ours.
 const OURS_IN_A_ROW: u32 = 3;
 
 /// A throttle that let a raise through is the cloud's pace, and it says itself when it takes the next.
@@ -109,9 +109,10 @@ fn note_refusal(
         None => 1,
     };
     let seen_by_us = refused.code.as_deref() == Some(CHANGED_SINCE_READ);
+    let at_once = if ours { OURS_IN_A_ROW } else { 1 };
     let until = match refused.retry_at {
         // Our own look found another number, and the next turn starts from it. Found again: another client keeps moving it.
-        None if seen_by_us && times <= if ours { OURS_IN_A_ROW } else { 1 } => at,
+        None if seen_by_us && times <= at_once => at,
         // Asked too often once, and told when the next is answered: to wait any longer brings nothing.
         Some(told) if refused.refusal == Refusal::Throttled && times == 1 => told,
         told => told.map_or(at, |told| told.max(at)).max(at.plus(wait(times))),
@@ -134,7 +135,7 @@ fn note_refusal(
     }
 }
 
-/// Deletes of ours go on, and the number falls as they end: between a read and a raise too.
+/// A delete of ours may have lowered the number between the read and the raise.
 fn ends_move_it(input: &Input, memory: &PoolState) -> bool {
     let goes = |entry: &Entry| entry.verb() == Verb::Delete && entry.accepted().is_some();
     memory.deletes.verdict == DeleteEffect::AtEnd && input.open.iter().any(goes)

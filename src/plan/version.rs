@@ -13,7 +13,8 @@ use super::desired;
 use super::holds::Holds;
 use super::journal::is_write;
 
-/// So many moves with the end of deletes alone are no chance: another client may write the set at that moment.
+/// So many moves at the end of our deletes prove that the version tells of them.
+// 2: another client may write the set at the moment of one.
 const ENDS: u32 = 2;
 
 /// Another client writes the number as well.
@@ -34,8 +35,8 @@ pub(super) fn is_unsafe(input: &Input, memory: &PoolState) -> bool {
 }
 
 /// A delete that ends between a read and a raise moves the version, so that the raise is refused.
-pub(super) const fn tells_ends(memory: &PoolState) -> bool {
-    matches!(memory.etag.verdict, EtagVerdict::Moves) && memory.etag.ends >= ENDS
+pub(super) fn tells_ends(input: &Input, memory: &PoolState) -> bool {
+    verdict(input, memory) == EtagVerdict::Moves && memory.etag.ends >= ENDS
 }
 
 /// Learn from this read whether the version moves with the capacity, and with the end of a delete.
@@ -62,13 +63,13 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     (seen.last, seen.since) = (Some((etag.clone(), capacity)), Some(input.set.read_at));
 }
 
-/// All that we wrote was accepted before.
+/// The cloud accepted all of our writes before that.
 fn wrote_nothing(input: &Input, since: Time) -> bool {
     let mut writes = input.open.iter().filter(|entry| is_write(entry.verb()));
     writes.all(|entry| entry.accepted().is_some_and(|at| at < since))
 }
 
-/// Machines that a delete of ours took and that this read is the first to lack.
+/// Machines of our deletes that were in the read before and are not in this one.
 fn just_gone(input: &Input) -> u64 {
     let ours = |entry: &&Entry| entry.verb() == Verb::Delete;
     let targets = || input.open.iter().filter(ours).flat_map(|entry| entry.action.targets());

@@ -12,11 +12,12 @@ use crate::model::time::{Span, Time};
 // 3 min: longer than a refused call takes to come right by itself.
 const STANDS_FOR: Span = Span::minutes(3);
 
-/// One that came so often is looked into at once: it may come with every window, and go with it.
-const OFTEN: u32 = 6;
-
 /// And answered again after this long, if it still stands.
 const AGAIN_AFTER: Span = Span::minutes(15);
+
+/// The operator answers a hold at once that came so often.
+// 6: a window of five minutes shows its holds for no longer than that, once an hour.
+const OFTEN: u32 = 6;
 
 /// What an operator does so often without success is given up.
 const TRIES: u32 = 6;

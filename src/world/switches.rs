@@ -59,7 +59,7 @@ pub enum ProtectedFloor {
 pub struct Switches {
     pub capacity_falls: CapacityFalls,
     pub etag_moves_on_capacity: bool,
-    /// When it is accepted, and when the number falls at its end.
+    /// A delete moves it when the cloud accepts it, and again when its end lowers the number.
     pub etag_moves_on_delete: bool,
     /// A write that changes nothing moves it too.
     pub etag_moves_on_same_write: bool,

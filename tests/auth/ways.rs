@@ -98,14 +98,14 @@ async fn a_machines_service_that_fails_keeps_nobody_longer_than_ten_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_machines_service_that_is_renewed_or_does_not_know_us_yet_is_asked_again() {
     for (status, say) in [
-        (404, "the machine's service is being renewed"),
-        (410, "the machine's service is being renewed"),
-        (400, "check that it is assigned to it"),
+        (404, "the identity service of this machine is being updated"),
+        (410, "the identity service of this machine is being updated"),
+        (400, "check its assignment"),
     ] {
         let sts = Sts::always(Reply::Status(status, r#"{"error":"invalid_request"}"#.into()));
         let failed = sts.tokens(by(Way::ManagedIdentity)).token().await.unwrap_err();
         assert!(!failed.is_final() && failed.to_string().contains(say), "{status}: {failed}");
-        // Of anybody else it is the last word.
+        // Entra's refusal is final.
         let failed = sts.tokens(by(Way::ClientSecret)).token().await.unwrap_err();
         assert!(failed.is_final(), "{status}: {failed}");
     }

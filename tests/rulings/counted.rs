@@ -274,9 +274,12 @@ fn above_the_ceiling_is_written_only_where_the_version_tells_of_ended_deletes() 
     assert_eq!(known(EtagVerdict::Moves, 2), Some((4, 5)));
     assert_eq!(known(EtagVerdict::Moves, 1), None, "it moved once, perhaps for another client");
     assert_eq!(known(EtagVerdict::Stays, 2), None);
+    let bare = pool.clone().set(|set| set.etag = None);
+    let bare = bare.state(|s| (s.etag.verdict, s.etag.ends) = (EtagVerdict::Moves, 2));
+    assert_eq!(bare.plan().raise(), None, "no version in this read");
     let stays = pool.clone().state(|s| s.etag.verdict = EtagVerdict::Stays).plan();
     stays.says("ceiling");
-    // Up to the ceiling, what ends before the write is made up for at most.
+    // A number at the ceiling brings too many in no case.
     let roomy = pool.policy(|d| d.rollout.max_surge = Quantity::of(2)).plan();
     assert_eq!(roomy.raise(), Some((4, 5)));
 }
@@ -320,7 +323,7 @@ fn a_raise_that_met_the_end_of_a_delete_is_no_other_clients_doing() {
         Refused { code: Some("ChangedSinceRead".into()), ..Refused::plain(Refusal::Conflict) };
     let told =
         Refused { code: Some("PreconditionFailed".into()), ..Refused::plain(Refusal::Conflict) };
-    // Refused before, answered since by a raise that was taken or not, and refused again ten seconds ago.
+    // Refused before; `answered`: the cloud took a raise since then; refused again ten seconds ago.
     let waits = |refused: &Refused, times: u32, answered: bool, effect: DeleteEffect| {
         let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).capacity(4);
         let pool = pool.gone_for("o1", Condition::Deleting, Span::minutes(1));

@@ -236,12 +236,11 @@ impl Brake {
         while self.sizes.get(1).is_some_and(|(at, _)| *at <= since) {
             self.sizes.pop_front();
         }
-        // A turn that may not act on what it read changes no size.
-        let desired = i64::from(scene.case.planned.state.desired.count);
-        if self.sizes.back().is_none_or(|(_, size)| *size != desired) {
-            self.sizes.push_back((scene.at, desired));
+        // The planner changes no size in a turn that cannot act.
+        if can_act(scene) && self.sizes.back().is_none_or(|(_, size)| *size != scene.desired) {
+            self.sizes.push_back((scene.at, scene.desired));
         }
-        let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(desired);
+        let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(scene.desired);
         let surplus = |because| because == Some(Because::Surplus);
         // A machine on its way out was taken before.
         let new = |look: &Look| surplus(look.removed()) && look.standing != Standing::Leaving;

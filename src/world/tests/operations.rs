@@ -46,6 +46,20 @@ fn what_moves_the_etag_is_a_switch() {
 }
 
 #[test]
+fn the_etag_moves_again_where_the_end_of_a_delete_lowers_the_number() {
+    use crate::world::CapacityFalls::{AtAccept, WhenDone};
+    for (falls, on, moves) in [(WhenDone, true, 2), (WhenDone, false, 0), (AtAccept, true, 1)] {
+        let mut world = switched(|s| (s.capacity_falls, s.etag_moves_on_delete) = (falls, on));
+        let set = set_of(&mut world, 3);
+        let before = truth(&world, set).etag;
+        let id = ids(&world, set)[0].clone();
+        world.delete_instances(set, &[id], false).unwrap();
+        settle(&mut world);
+        assert_eq!(truth(&world, set).etag - before, moves, "{falls:?}, switch {on}");
+    }
+}
+
+#[test]
 fn one_stale_id_refuses_the_whole_batch_or_is_left_out() {
     for refuses in [true, false] {
         let mut world = switched(|s| s.stale_id_refuses_batch = refuses);

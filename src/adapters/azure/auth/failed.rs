@@ -15,7 +15,7 @@ pub struct AuthFailed {
 pub struct Tried {
     pub way: Way,
     pub why: Why,
-    /// How long it asked to be left alone.
+    /// Retry-After of the last answer.
     pub wait: Option<Span>,
 }
 
@@ -53,15 +53,15 @@ impl AuthFailed {
 }
 
 impl Tried {
-    /// What a machine's own service says while it is renewed, or before an identity reached the machine. Both pass by
-    /// themselves; an identity that was never assigned looks the same.
+    /// A refusal that ends without a change of settings. The identity service of a machine answers 404 or 410 during an
+    /// update, and 400 until the machine knows a new identity. It answers 400 as well for an identity that has no assignment.
     fn passes(&self) -> Option<&'static str> {
         match (&self.why, self.way) {
-            (Why::Refused { status: 404 | 410, .. }, Way::ManagedIdentity) => {
-                Some("the machine's service is being renewed, for about a minute")
-            }
+            (Why::Refused { status: 404 | 410, .. }, Way::ManagedIdentity) => Some(
+                "the identity service of this machine is being updated; that takes about a minute",
+            ),
             (Why::Refused { status: 400, .. }, Way::ManagedIdentity) => Some(
-                "a new identity is known to a machine after some minutes; check that it is assigned to it",
+                "this machine does not know the identity; check its assignment, a new one takes minutes",
             ),
             _ => None,
         }

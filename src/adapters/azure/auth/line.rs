@@ -18,10 +18,11 @@ pub(super) struct Line {
     /// On the machine itself an authority may speak without TLS; what asks it insists on an address with it.
     plain: Option<Url>,
     heard: Mutex<Heard>,
+    /// A Retry-After that is a date is measured from here, unless the answer has a date of its own.
     began: Time,
 }
 
-/// How the last answer looked, and how long it asked to be left alone.
+/// The last answer: why it holds no token, and its Retry-After.
 #[derive(Debug, Default)]
 struct Heard {
     why: Option<Why>,
@@ -53,7 +54,7 @@ impl Line {
         self.state().why.clone().filter(|why| matches!(why, Why::Refused { .. }))
     }
 
-    /// How long the last answer asked to be left alone.
+    /// Retry-After of the last answer.
     pub fn wait(&self) -> Option<Span> {
         self.state().wait
     }
@@ -62,8 +63,8 @@ impl Line {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, why: Why) {
-        *self.state() = Heard { why: Some(why), wait: None };
+    fn note(&self, why: Why, wait: Option<Span>) {
+        *self.state() = Heard { why: Some(why), wait };
     }
 
     /// The same request without TLS, if it is for the authority on the machine itself.
@@ -86,27 +87,25 @@ impl Line {
 #[async_trait::async_trait]
 impl HttpClient for Line {
     async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
-        self.note(Why::Unanswered(SILENCE));
+        self.note(Why::Unanswered(SILENCE), None);
         // What is built on this line logs what went wrong there, so that must not be in another's words.
         let in_own_words = |error: azure_core::Error| {
             let say = cause::known(&error).unwrap_or(SILENCE);
-            self.note(Why::Unanswered(say));
+            self.note(Why::Unanswered(say), None);
             azure_core::Error::with_message(azure_core::error::ErrorKind::Io, say)
         };
         let undressed = self.undressed(request);
         let sent = undressed.as_ref().unwrap_or(request);
         let answer = self.http.execute_request(sent).await.map_err(in_own_words)?;
         let answer = answer.try_into_raw_response().await.map_err(in_own_words)?;
-        let status = u16::from(answer.status());
-        let body = answer.body();
-        self.note(match status {
-            200..300 => Why::Unanswered(NO_TOKEN),
-            _ => Why::Refused { status, number: number(body), code: code(body) },
-        });
         let (status, headers, body) = answer.deconstruct();
-        let told = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let hint = ThrottleHint::read(told, status.into(), self.began);
-        self.state().wait = hint.retry_after;
+        let number_of_status = u16::from(status);
+        let why = match number_of_status {
+            200..300 => Why::Unanswered(NO_TOKEN),
+            status => Why::Refused { status, number: number(&body), code: code(&body) },
+        };
+        let pairs = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        self.note(why, ThrottleHint::read(pairs, number_of_status, self.began).retry_after);
         Ok(AsyncRawResponse::from_bytes(status, headers, body))
     }
 }

@@ -27,11 +27,11 @@ const RENEWS_AGAIN: Span = Span::seconds(30);
 /// While there is no token, a failure answers all who ask for so long, and each further one in a row for twice as long.
 // 5 s: a hundred pools that ask one after the other are one question.
 const FAILURE_HOLDS: Span = Span::seconds(5);
-// 80 s: a machine's service that is renewed is away for up to 70 s.
+// 80 s: an update of a machine's identity service takes up to 70 s.
 const LONGEST_HOLD: Span = Span::seconds(80);
 
-/// A longer wait that an answer asks for is not believed.
-// 10 min: who gives tokens asks for seconds, and a slip must not stop all pools for a day.
+/// The longest Retry-After that counts.
+// 10 min: identity services ask for seconds, and one wrong header must not stop all pools for a day.
 const LONGEST_TOLD: Span = Span::minutes(10);
 
 /// Gets a token, keeps it, renews it at half of its life, and gives the old one while that fails.
@@ -48,7 +48,7 @@ struct State {
     /// Somebody renews while the old one lives.
     renewing: bool,
     failed: Option<(AuthFailed, Time)>,
-    /// Failures since the last token ended.
+    /// Failures in a row while no token was valid.
     in_a_row: u32,
     /// The way that worked: who we are does not change by itself.
     chosen: Option<Way>,
@@ -181,15 +181,16 @@ impl<C: Sleep + Send + Sync> Tokens<C> {
                 if let Some(held) = &mut state.held {
                     held.due = now.plus(RENEWS_AGAIN);
                 }
-                let holds = holds(failed, state.in_a_row);
-                state.failed = Some((failed.clone(), now.plus(holds)));
+                let until = now.plus(failure_lasts(failed, state.in_a_row));
+                state.failed = Some((failed.clone(), until));
                 state.in_a_row = if lives { 0 } else { state.in_a_row.saturating_add(1) };
             }
         }
     }
 }
 
-fn holds(failed: &AuthFailed, before: u32) -> Span {
+/// How long this failure answers all who ask, after so many before it.
+fn failure_lasts(failed: &AuthFailed, before: u32) -> Span {
     let doubled = FAILURE_HOLDS.times(1 << before.min(4)).min(LONGEST_HOLD);
     let told = failed.tried.iter().filter_map(|tried| tried.wait).max();
     doubled.max(told.unwrap_or(Span::ZERO).min(LONGEST_TOLD))

@@ -40,13 +40,13 @@ pub(super) struct Ways<C> {
 }
 
 impl<C: Sleep + Sync> Ways<C> {
+    /// One try, with a credential made for it: what it remembers is not wanted, since it never forgets what was refused.
     pub async fn try_one(&self, way: Way) -> Result<AccessToken, Tried> {
         let (http, authority) = (Arc::clone(&self.http), self.settings.cloud.authority());
         let line = Arc::new(Line::new(http, authority, self.clock.now()));
         self.try_on(way, &line).await.map_err(|why| Tried { way, why, wait: line.wait() })
     }
 
-    /// One try, with a credential made for it: what it remembers is not wanted, since it never forgets what was refused.
     async fn try_on(&self, way: Way, line: &Arc<Line>) -> Result<AccessToken, Why> {
         if way == Way::ManagedIdentity
             && self.settings.way.is_none()
@@ -58,7 +58,7 @@ impl<C: Sleep + Sync> Ways<C> {
         let scope = self.settings.cloud.scope();
         let scopes = [scope.as_str()];
         let asked = self.within(PATIENCE, credential.get_token(&scopes, None)).await;
-        // The library asks a machine's service again and again: what that said tells more than the time it took.
+        // The library repeats its request until the time is over: the refusal says more than the time.
         let asked = asked.map_err(|late| line.refused().unwrap_or(late))?;
         let token = asked.map_err(|error| line.heard().unwrap_or_else(|| silent(way, &error)))?;
         // An answer without one is read as an empty one.
