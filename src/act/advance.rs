@@ -7,7 +7,7 @@ use crate::model::ids::Revision;
 use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
 use crate::model::machine::{Condition, Listed, Machine};
-use crate::model::time::{Span, Time};
+use crate::model::time::{Skew, Span, Time};
 
 /// An accepted operation that says nothing for this long is settled by what is listed.
 // 2 h: creations that hang were seen to end after 40 to 90 minutes.
@@ -29,6 +29,8 @@ pub struct Sight<'a> {
     pub open: &'a [Entry],
     /// How long an accepted delete may take.
     pub delete_deadline: Span,
+    /// The cloud's clock, beside ours.
+    pub clock_ahead: Option<Skew>,
 }
 
 /// What is known of an operation beside the journal. Forgetting it costs one poll.
@@ -195,7 +197,7 @@ impl<'a> Sight<'a> {
                 targets.iter().all(|t| matches!(self.shown(t), Shown::Gone) || took(t))
             }
             Action::Raise { to, .. } => {
-                let born = births(self.open, self.machines);
+                let born = births(self.open, self.machines, self.clock_ahead);
                 let mine = self.open.iter().position(|other| other.id == entry.id);
                 let born = mine.and_then(|i| born.get(i)).copied().unwrap_or(0);
                 let asked = entry.action.births();

@@ -13,7 +13,7 @@ use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Event, Outcome, Refusal};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::DrainFact;
-use crate::model::time::{Span, Time};
+use crate::model::time::{Skew, Span, Time};
 
 /// The worlds an entry is carried out in.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub struct Seen<'a> {
     pub machines: &'a [Machine],
     /// How long an accepted delete may take.
     pub delete_deadline: Span,
+    /// The cloud's clock, beside ours.
+    pub clock_ahead: Option<Skew>,
 }
 
 impl<'a> Seen<'a> {
@@ -49,8 +51,8 @@ impl<'a> Seen<'a> {
     }
 
     fn beside(&self, open: &'a [Entry]) -> Sight<'a> {
-        let Seen { set, machines, delete_deadline } = *self;
-        Sight { set, machines, open, delete_deadline }
+        let Seen { set, machines, delete_deadline, clock_ahead } = *self;
+        Sight { set, machines, open, delete_deadline, clock_ahead }
     }
 }
 

@@ -25,8 +25,10 @@ const HOT_LOOP: Span = Span::hours(1);
 pub(super) fn reopened(scene: &Scene, rollout: &Rollout) -> bool {
     let was = scene.case.before.and_then(|before| before.rollout.as_ref());
     let goes = matches!(rollout.stage, Stage::Going | Stage::Baking { .. });
-    let failed =
-        was.is_some_and(|was| matches!(was.stage, Stage::Failing { .. }) && was.to == rollout.to);
+    let failed = was.is_some_and(|was| {
+        let stopped = matches!(was.stage, Stage::Failing { .. }) && was.to == rollout.to;
+        stopped && !leaves_another(scene, was, rollout)
+    });
     let retried = || heard(scene, &[AskVerb::Retry, AskVerb::Rollback]);
     // Who ends it and asks for a refresh in one breath asks for another rollout.
     let another = || {
@@ -34,6 +36,15 @@ pub(super) fn reopened(scene: &Scene, rollout: &Rollout) -> bool {
         both && was.is_some_and(|was| was.opened != rollout.opened)
     };
     goes && ((failed && !retried() && !another()) || unpaused(scene))
+}
+
+/// Others wrote a model that is neither the target nor what the stopped rollout left: what goes back from that one is
+/// another rollout.
+fn leaves_another(scene: &Scene, was: &Rollout, is: &Rollout) -> bool {
+    let here = &scene.case.set.revision;
+    let seen = scene.case.before.and_then(|before| before.model.seen.as_ref());
+    let moved = seen.is_some_and(|seen| differs(seen, here)) && differs(here, &was.to);
+    moved && is.cause == Cause::Rollback && is.from.as_ref() == Some(here) && was.from != is.from
 }
 
 /// The plan lifts an operator's pause, and no operator asked for that.
@@ -59,7 +70,9 @@ pub(super) fn moves(scene: &Scene, notes: &mut Notes) {
         Stage::Paused { .. } => !heard(scene, &[AskVerb::Resume]),
         // Somebody put back what it left: that is another target, and may be reached at once.
         Stage::Failing { .. } => {
-            last.is_none_or(|last| last.to == was.to) && !heard(scene, &[AskVerb::Retry])
+            let another = is.is_some_and(|is| leaves_another(scene, was, is));
+            let same = last.is_none_or(|last| last.to == was.to) && !another;
+            same && !heard(scene, &[AskVerb::Retry])
         }
         Stage::Going | Stage::Baking { .. } => false,
     };

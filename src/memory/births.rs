@@ -3,8 +3,8 @@
 use crate::model::action::{Action, Target};
 use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal};
-use crate::model::machine::{Lifecycle, Machine};
-use crate::model::time::{Span, Time};
+use crate::model::machine::{CLOCK_SKEW, Lifecycle, Machine};
+use crate::model::time::{Skew, Span, Time};
 
 /// After the end of a raise, a complete listing begun this much later that lacks its machines means that none come.
 // 60 s: new machines are missing from listings for seconds to minutes while the capacity shows them already.
@@ -12,8 +12,8 @@ const BIRTHS_SHOW: Span = Span::seconds(60);
 
 /// For each entry how many of the machines its raise asked for were listed. The oldest raise takes the first machine:
 /// what is still missing of all of them together is right, whichever got it. What the very look showed that a raise rests
-/// on is none of its own.
-pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
+/// on is none of its own. `ahead`: the cloud's clock, beside ours.
+pub fn births(entries: &[Entry], machines: &[Machine], ahead: Option<Skew>) -> Vec<u32> {
     let mut born = vec![0; entries.len()];
     let mut raises: Vec<(usize, &Entry, u32)> = entries
         .iter()
@@ -29,12 +29,10 @@ pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
         return born;
     };
     // Machines are in listing order, the oldest birth first.
-    let young = machines.partition_point(|m| m.created < first);
+    let young = machines.partition_point(|m| m.born(ahead).plus(CLOCK_SKEW) < first);
     for machine in machines.iter().skip(young) {
         let takes = raises.iter().find(|(i, entry, wanted)| {
-            entry.written <= machine.created
-                && entry.written < machine.first_seen
-                && born.get(*i).is_some_and(|born| born < wanted)
+            entry.bore(machine, ahead) && born.get(*i).is_some_and(|born| born < wanted)
         });
         if let Some(slot) = takes.and_then(|(i, ..)| born.get_mut(*i)) {
             *slot += 1;
@@ -48,8 +46,13 @@ pub fn births(entries: &[Entry], machines: &[Machine]) -> Vec<u32> {
 /// its machine serves again; a model that the set had no room for when it may be tried again; every other at once.
 ///
 /// A raise stays beside a later one that still waits, or its own machines would be taken for those of the later one.
-pub fn finished<'a>(open: &'a [Entry], machines: &[Machine], set: &SetSeen) -> Vec<&'a Entry> {
-    let born = births(open, machines);
+pub fn finished<'a>(
+    open: &'a [Entry],
+    machines: &[Machine],
+    set: &SetSeen,
+    ahead: Option<Skew>,
+) -> Vec<&'a Entry> {
+    let born = births(open, machines, ahead);
     let waits: Vec<bool> = open.iter().zip(&born).map(|(e, born)| waits(e, *born, set)).collect();
     let last_waiting = open.iter().zip(&waits).filter(|(_, waits)| **waits);
     let last_waiting = last_waiting.map(|(entry, _)| entry.written).max();
@@ -150,16 +153,31 @@ mod tests {
     #[test]
     fn the_oldest_raise_takes_the_first_machine() {
         let entries = [raise("b", 20, 1), raise("a", 10, 2)];
-        let machines = [born(5, 30), born(11, 12), born(25, 30), born(26, 30), born(27, 30)];
-        assert_eq!(births(&entries, &machines), [1, 2]);
-        assert_eq!(births(&entries, &machines[..3]), [0, 2]);
-        assert_eq!(births(&entries, &[born(40, 5)]), [0, 0], "listed before it was asked for");
+        let machines = [born(4, 30), born(11, 12), born(25, 30), born(26, 30), born(27, 30)];
+        assert_eq!(births(&entries, &machines, None), [1, 2]);
+        assert_eq!(births(&entries, &machines[..3], None), [0, 2]);
+        assert_eq!(
+            births(&entries, &[born(40, 5)], None),
+            [0, 0],
+            "listed before it was asked for"
+        );
+    }
+
+    #[test]
+    fn a_birth_is_told_by_our_clock() {
+        let ahead = Some(Skew::seconds(600));
+        let entries = [raise("a", 100, 1)];
+        let cloud = |seconds: i64| born(600 + seconds, 130);
+        assert_eq!(births(&entries, &[cloud(90)], ahead), [0], "born before, and listed late");
+        assert_eq!(births(&entries, &[cloud(101)], ahead), [1]);
+        let behind = Some(Skew::seconds(-600));
+        assert_eq!(births(&entries, &[born(-499, 130)], behind), [1]);
     }
 
     #[test]
     fn a_raise_is_shown_until_its_machines_are_or_surely_do_not_come() {
         let names = |open: &[Entry], machines: &[Machine], set: SetSeen| -> Vec<String> {
-            finished(open, machines, &set).iter().map(|e| e.id.to_string()).collect()
+            finished(open, machines, &set, None).iter().map(|e| e.id.to_string()).collect()
         };
         let none = Refused::plain(Refusal::NoCapacity);
         let open = [
@@ -190,7 +208,7 @@ mod tests {
         let well = ended(drain.clone(), true, Outcome::Done, 20);
         let left = |open: &[Entry], machine: &Machine| {
             let machines = [machine.clone()];
-            let left = finished(open, &machines, &set(30, true));
+            let left = finished(open, &machines, &set(30, true), None);
             left.iter().any(|entry| entry.id == EntryId::new("a"))
         };
         assert!(!left(std::slice::from_ref(&well), &machine));
@@ -225,7 +243,7 @@ mod tests {
         };
         let full =
             |refusal| ended(write.clone(), false, Outcome::Refused(Refused::plain(refusal)), 20);
-        let left = |open: Entry, read| finished(&[open], &[], &set(read, true)).len();
+        let left = |open: Entry, read| finished(&[open], &[], &set(read, true), None).len();
         assert_eq!(left(full(Refusal::Quota), 7_219), 0);
         assert_eq!(left(full(Refusal::Quota), 7_220), 1);
         assert_eq!(left(full(Refusal::Conflict), 30), 1);

@@ -6,8 +6,8 @@ use std::fmt;
 use super::action::{Action, Verb};
 use super::ids::{EntryId, Epoch, Key, Zone};
 use super::inventory::SetSeen;
-use super::machine::{Listed, Machine};
-use super::time::{Span, Time};
+use super::machine::{CLOCK_SKEW, Listed, Machine};
+use super::time::{Skew, Span, Time};
 
 /// How the cloud (or the cluster) refused. Classified once, where it was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -286,6 +286,14 @@ impl Entry {
                 None => Some(*at),
             },
         }
+    }
+
+    /// Whether this raise may have brought that machine. What the read showed on which the raise rests is none of its own,
+    /// and neither is one that was born before and listed late.
+    pub fn bore(&self, machine: &Machine, ahead: Option<Skew>) -> bool {
+        let seen = machine.first_seen;
+        let younger = machine.born(ahead).plus(CLOCK_SKEW) >= self.written;
+        younger && (seen > self.written || (seen == self.written && machine.created == seen))
     }
 
     /// Whether this turn's listing, begun after the delete was accepted, shows that it has taken a machine.

@@ -1,7 +1,7 @@
 //! A machine: our record of one instance.
 
 use super::ids::{InstanceId, Key, NodeName, Revision, VmId, Zone};
-use super::time::{Span, Time};
+use super::time::{Skew, Span, Time};
 
 /// What was seen of the machine. `Unknown` means that *we* could not see it, never that it is ill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +107,16 @@ pub struct Machine {
     pub marks: Option<Box<Marks>>,
 }
 
+/// Disciplined clocks may differ by this much.
+// 5 s: more than they drift.
+pub const CLOCK_SKEW: Span = Span::seconds(5);
+
 impl Machine {
+    /// When it was born, by our clock; `ahead`: the cloud's, beside ours.
+    pub fn born(&self, ahead: Option<Skew>) -> Time {
+        ahead.map_or(self.created, |ahead| self.created.told_by(ahead))
+    }
+
     /// A plain machine as first seen; the rest is set by who knows more.
     pub fn new(id: InstanceId, vm: Option<VmId>, created: Time, condition: Condition) -> Self {
         Self {

@@ -8,9 +8,10 @@ use crate::model::plan::Input;
 use crate::model::rollout::{DeleteEffect, PoolState};
 use crate::model::time::Span;
 
-use super::journal::{CLOCK_SKEW, Journal, born};
+use super::journal::{Journal, born};
 use super::numbers::Count;
 use super::rows::{Group, Row};
+use crate::model::machine::CLOCK_SKEW;
 
 /// A read begun so long after the answer to a delete is no old picture.
 const NO_OLD_PICTURE: Span = Span::seconds(60);

@@ -7,9 +7,10 @@ use crate::model::policy::Method;
 use crate::model::revision::differs;
 use crate::model::rollout::PoolState;
 
-use super::journal::{CLOCK_SKEW, born};
+use super::journal::born;
 use super::lookup::Lookup;
 use super::rows::{Group, Kept, Row, is};
+use crate::model::machine::CLOCK_SKEW;
 
 /// Remembered at most.
 // 4,000: four times the largest set, so that the list does not grow for ever.

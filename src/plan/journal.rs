@@ -152,21 +152,13 @@ fn touch<'a>(entry: &'a Entry, target: &'a Target, machine: &Machine) -> Touch<'
     Touch { verb: entry.verb(), entry, target, ended }
 }
 
-/// The cloud's clock may be this far behind ours.
-// 5 s: more than disciplined clocks drift.
-pub(super) const CLOCK_SKEW: Span = Span::seconds(5);
-
 /// When it was born, by our clock.
 pub(super) fn born(input: &Input, machine: &Machine) -> Time {
-    input.facts.clock_ahead.map_or(machine.created, |ahead| machine.created.told_by(ahead))
+    machine.born(input.facts.clock_ahead)
 }
 
-/// Whether this raise may have brought that machine. What the read showed on which the raise rests is none of its own,
-/// and neither is one that was born before and listed late.
-pub(super) fn bore(input: &Input, entry: &Entry, machine: &Machine) -> bool {
-    let seen = machine.first_seen;
-    let younger = born(input, machine).plus(CLOCK_SKEW) >= entry.written;
-    younger && (seen > entry.written || (seen == entry.written && machine.created == seen))
+pub(super) fn bore(input: &Input, raise: &Entry, machine: &Machine) -> bool {
+    raise.bore(machine, input.facts.clock_ahead)
 }
 
 /// Changes the scale set itself.

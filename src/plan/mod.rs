@@ -344,7 +344,7 @@ impl Desk<'_, '_> {
             return Removals::default();
         }
         let waits = |verb| setbacks::of_request(self.input, &self.memory, verb).is_some();
-        let alone = setbacks::goes_alone(self.input, &self.memory);
+        let alone = setbacks::goes_alone(self.input, &self.memory).is_some();
         let limits = Limits {
             gate: self.gate() && !self.surplus_in_doubt(),
             rolling: self.rolling(),

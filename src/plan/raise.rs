@@ -83,6 +83,10 @@ pub(super) fn raise(
     if repeats || (lacks && waits_for_births(context)) {
         to = None;
     }
+    if create > 0 && to == Some(number.from) && counts_leaving(context, &number) {
+        hold_lag(context, holds);
+        return None;
+    }
     let from = input.set.capacity;
     let blocked = create > 0 && to.is_none() && lacking == 0;
     if limit::lacks_room(input, count, wish) || (blocked && i64::from(from) >= LIMIT) {
@@ -240,6 +244,14 @@ fn goes_for_us(input: &Input, row: &Row) -> bool {
     ours && going && !row.written_off
 }
 
+/// The same number brought no machine before, and those that it lacks may be ours that are being deleted: it is written
+/// again when they are gone.
+fn counts_leaving(context: RaiseContext, number: &Number) -> bool {
+    let RaiseContext { input, memory, rows, .. } = context;
+    let going = rows.iter().filter(|row| goes_for_us(input, row)).count() as i64;
+    memory.undelivered.is_some() && number.lacking() <= going
+}
+
 /// The last raise brought no machine, and its next try is not due.
 fn waits_for_births(context: RaiseContext) -> bool {
     let until = context.memory.undelivered.as_ref().map(|undelivered| undelivered.until);
@@ -308,7 +320,7 @@ fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
     // The hold that says so is there whether anything is wished for or not.
     let reach = i64::from(super::refusals::may_reach(input, memory));
     let room = reach - i64::from(input.set.capacity);
-    if journal.in_doubt || room <= 0 || setbacks::goes_alone(input, memory) {
+    if journal.in_doubt || room <= 0 || setbacks::goes_alone(input, memory).is_some() {
         return 0;
     }
     if desired::evictions_take_size(input) {

@@ -24,7 +24,7 @@ const LONGEST_WAIT: Span = Span::minutes(30);
 /// The planner repeats a raise that brought no machine no sooner: its machines may be listed that late.
 const BIRTHS_SHOW: Span = Span::minutes(2);
 
-/// After a raise that was delivered, an earlier refusal counts for so long when the next one comes.
+/// After a raise that was delivered, an earlier refusal of the same number counts for so long when the next one comes.
 // 1 h: what comes and goes by turns is asked for ever more rarely.
 pub(super) const COUNTED: Span = Span::hours(1);
 
@@ -35,9 +35,10 @@ const BACKOFFS: usize = 16;
 /// So many raises in a row can meet the end of a delete of ours.
 const OURS_IN_A_ROW: u32 = 3;
 
-/// A throttle that let a raise through is the cloud's pace, and it says itself when it takes the next.
-const fn counted(refusal: Refusal) -> Span {
-    if matches!(refusal, Refusal::Throttled) { Span::ZERO } else { COUNTED }
+/// A refusal that was answered counts no more. A throttle that let a raise through is the cloud's pace, and it says itself
+/// when it takes the next.
+fn is_over(known: &BackOff, at: Time) -> bool {
+    known.refusal == Refusal::Throttled || at.since(known.at) > COUNTED
 }
 
 fn wait(times: u32) -> Span {
@@ -100,11 +101,15 @@ fn note_refusal(
     let size = &input.set.vm_size;
     let same =
         |b: &BackOff| b.refusal == refused.refusal && b.zone == refused.zone && b.size == *size;
+    let asked = match raise {
+        Action::Raise { to, .. } => Some(*to),
+        _ => None,
+    };
     let ours = refused.refusal == Refusal::Conflict && ends_move_it(input, memory);
     let times = match memory.backoff.iter().find(|b| same(b)) {
         Some(known) if known.at >= at => return,
         Some(known) if known.answered && ours => 1,
-        Some(known) if known.answered && at.since(known.at) > counted(known.refusal) => 1,
+        Some(known) if known.answered && (known.asked != asked || is_over(known, at)) => 1,
         Some(known) => known.times.saturating_add(1),
         None => 1,
     };
@@ -127,6 +132,7 @@ fn note_refusal(
         until,
         retry_at: refused.retry_at,
         granted: granted(refused, raise),
+        asked,
         answered: false,
     };
     memory.backoff.retain(|b| !same(b));

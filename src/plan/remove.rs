@@ -423,7 +423,7 @@ impl Taker<'_, '_> {
             let most = if self.limits.in_place && current {
                 most.min(self.existing_too_many(bound) - self.stand_ins_left().count() as i64)
             } else if young_replacement && !self.limits.in_place {
-                self.young_too_many().min(most)
+                self.young_too_many(bound).min(most)
             } else {
                 most
             };
@@ -475,12 +475,15 @@ impl Taker<'_, '_> {
         self.out.over
     }
 
-    /// A young replacement is no surplus while a machine it replaces still serves: only those above D are.
-    fn young_too_many(&self) -> i64 {
+    /// A young replacement is no surplus while a machine it replaces still serves: only those above D are. Nor is it one
+    /// for a machine that may not be touched and does not serve: it is what comes in that one's place.
+    fn young_too_many(&self, bound: i64) -> i64 {
         let serving = |row: &Row| row.group == Group::Ready && row.outdated;
         let still = self.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
         let gone = self.rows_taken(|row| row.group.exists() && !row.outdated);
-        if still { self.count.current - gone - self.count.desired } else { i64::MAX }
+        let idle = |row: &&Row| row.group == Group::Unready && row.is_untouchable();
+        let others = self.existing_too_many(bound) - self.rows.iter().filter(idle).count() as i64;
+        if still { others.min(self.count.current - gone - self.count.desired) } else { others }
     }
 
     fn rows_taken(&self, of: impl Fn(&Row) -> bool) -> i64 {

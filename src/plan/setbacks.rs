@@ -365,26 +365,31 @@ pub(super) fn lift(now: Time, memory: &mut PoolState) -> usize {
 }
 
 /// A delete that newer requests ended more than once is under way: what else is written to the set would end it again.
-pub(super) fn goes_alone(input: &Input, memory: &PoolState) -> bool {
-    let again = |entry: &&Entry| {
-        let since = entry.accepted().unwrap_or(entry.written);
-        let lasts = input.now.since(since) < input.policy.deletion.deadline;
-        entry.verb() == Verb::Delete && !entry.is_ended() && lasts
+pub(super) fn goes_alone<'a>(input: &Input<'a>, memory: &PoolState) -> Option<&'a Entry> {
+    let lasts = |entry: &&Entry| {
+        let open = entry.verb() == Verb::Delete && !entry.is_ended();
+        open && input.now < waited_until(input, entry)
     };
     let overtaken = |target: &Target| {
         let mut known = memory.key_backoff.iter().filter(|known| known.times >= OVERTAKEN);
         known.any(|known| known.key == target.key())
     };
-    let mut deletes = input.open.iter().filter(again);
-    deletes.any(|entry| entry.action.targets().iter().any(overtaken))
+    let mut deletes = input.open.iter().filter(lasts);
+    deletes.find(|entry| entry.action.targets().iter().any(overtaken))
+}
+
+fn waited_until(input: &Input, delete: &Entry) -> Time {
+    delete.accepted().unwrap_or(delete.written).plus(input.policy.deletion.deadline)
 }
 
 pub(super) fn about_requests(desk: &mut Desk) {
-    if goes_alone(desk.input, &desk.memory) {
+    if let Some(delete) = goes_alone(desk.input, &desk.memory) {
         let say = "a delete that newer requests ended before goes on alone: nothing else is written to the set until it ends";
-        desk.holds.add(HoldReason::RemovalRefused, say);
+        let (targets, until) = (delete.action.targets(), waited_until(desk.input, delete));
+        let hold = desk.holds.add(HoldReason::RemovalRefused, say).again(until);
+        hold.number("machines", targets.len() as i64);
+        hold.blockers.extend(targets.iter().map(|target| target.id.as_str().into()));
     }
-
     for back_off in desk.memory.request_backoff.clone() {
         if back_off.until <= desk.input.now {
             continue;

@@ -10,7 +10,7 @@ use super::journal::Journal;
 use super::looks::SOON;
 use super::reasons::about;
 use super::remove::Removals;
-use super::rows::Row;
+use super::rows::{Group, Row};
 
 /// More than are wanted, and those that are left may not be touched.
 pub(super) fn about_kept(desk: &mut Desk, removals: &Removals) {
@@ -20,7 +20,9 @@ pub(super) fn about_kept(desk: &mut Desk, removals: &Removals) {
         return;
     }
     let desired = c.desired;
-    let kept = |row: &Row| row.is_untouchable() && row.group.exists() && !row.outdated;
+    let idle = |row: &Row| row.group == Group::Unready;
+    let kept =
+        |row: &Row| row.is_untouchable() && row.group.exists() && (!row.outdated || idle(row));
     let wanted = counted(desired as usize, "machine");
     let say = |n| format!("{n} held or protected, and {wanted} wanted");
     about(desk, HoldReason::Kept, kept, say, Some("release"));

@@ -243,6 +243,7 @@ impl<W: World> Turn<'_, W> {
             set: &self.scene.inventory.set,
             machines: &self.scene.folded.machines,
             delete_deadline: self.policy.deletion.deadline,
+            clock_ahead: self.scene.facts.clock_ahead,
         };
         self.book.look(&seen, paces, Self::ports(self.world)).await?;
         self.scene.facts.drains.append(&mut self.book.drains);
@@ -362,7 +363,8 @@ impl<W: World> Turn<'_, W> {
         if !usable {
             return Vec::new();
         }
-        let finished = finished(open, &self.scene.folded.machines, set);
+        let ahead = self.scene.facts.clock_ahead;
+        let finished = finished(open, &self.scene.folded.machines, set, ahead);
         // What ended after the read began is not in this picture yet: the next one shows the pool without it.
         let shown = |entry: &&Entry| entry.outcome().is_some_and(|(at, _)| at <= set.read_at);
         finished.into_iter().filter(shown).map(|entry| entry.id.clone()).collect()
@@ -394,6 +396,7 @@ impl<W: World> Turn<'_, W> {
             set: &self.scene.inventory.set,
             machines: &self.scene.folded.machines,
             delete_deadline: self.policy.deletion.deadline,
+            clock_ahead: self.scene.facts.clock_ahead,
         };
         let ports = Self::ports(self.world);
         Carrying { book: &mut self.book, seen, ports }.carry(written).await

@@ -256,6 +256,9 @@ fn what_is_refused_and_granted_by_turns_is_asked_for_ever_more_rarely() {
         pool.open.clear();
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 30].map(Span::minutes));
+    // Where one more is granted each time, each number is asked for as if for the first time.
+    let one_more = pool.clone().raise_ended(3, 4, Span::seconds(5), no(Refusal::Conflict)).plan();
+    assert_eq!(one_more.planned.state.backoff[0].times, 1);
     // An hour later it is another trouble.
     let turn = pool.plan();
     let later = pool.after(&turn, Span::hours(1));

@@ -333,7 +333,8 @@ fn a_raise_that_met_the_end_of_a_delete_is_no_other_clients_doing() {
         let pool = pool.state(|s| {
             s.deletes.verdict = effect;
             let at = NOW.minus(Span::minutes(5));
-            s.backoff.push(BackOff { times, answered, at, until: at, ..conflict(refused, at) });
+            let (until, asked) = (at, Some(4));
+            s.backoff.push(BackOff { times, answered, at, until, asked, ..conflict(refused, at) });
         });
         let known = &pool.plan().planned.state.backoff[0];
         (known.times, known.until.since(known.at))
@@ -357,6 +358,29 @@ fn conflict(refused: &Refused, at: Time) -> BackOff {
         until: at,
         retry_at: None,
         granted: None,
+        asked: None,
         answered: false,
     }
+}
+
+#[test]
+fn a_number_that_brought_nothing_waits_for_what_is_being_deleted() {
+    let deleting = |capacity: u32, tried: bool| {
+        let pool = Pool::new(3, "1", "0").policy(|d| d.rollout.count_deleting = false);
+        let pool = pool.old_ready(3).new_ready(1).capacity(capacity);
+        let pool = pool.gone_for("o1", Condition::Deleting, Span::minutes(5));
+        let pool = pool.delete_open(&["o1"], Span::minutes(5)).state(|s| {
+            s.desired.explained = capacity;
+            s.desired.shown = capacity;
+            s.desired.shown_since = Some(NOW.minus(Span::minutes(5)));
+            let (times, at) = (1, NOW.minus(Span::minutes(4)));
+            let known = UndeliveredRaise { times, at, until: at.plus(Span::minutes(2)) };
+            s.undelivered = tried.then_some(known);
+        });
+        pool.plan()
+    };
+    deleting(4, false).does(Some(4), &[]);
+    deleting(4, true).does(None, &[]).says("capacityLags");
+    let lacks = deleting(5, true);
+    assert!(lacks.hold("capacityLags").is_none(), "one lacks that is not being deleted");
 }

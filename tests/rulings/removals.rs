@@ -342,3 +342,17 @@ fn one_that_may_be_gone_leaves_a_pool_of_none() {
     let doubt = (pool.machine("n1").key(), NOW.minus(Span::minutes(2)));
     pool.state(|s| s.doubted.push(doubt.clone())).plan().does(None, &["n1"]);
 }
+
+#[test]
+fn what_comes_in_the_place_of_a_protected_machine_that_does_not_serve_is_no_surplus() {
+    let pool = |old: usize| Pool::new(1, "1", "0").settled().old_unready(old).new_young(1);
+    let kept = pool(1).protected("o1").plan();
+    kept.does(None, &[]).says("kept");
+    assert_eq!(
+        kept.hold("kept").unwrap().say.as_ref(),
+        "1 held or protected, and 1 machine wanted"
+    );
+    // With as many as are wanted beside it, the young one goes.
+    let served = pool(1).protected("o1").new_ready(1).plan();
+    assert_eq!(served.deleted(), ["n1"]);
+}

@@ -1,12 +1,12 @@
 //! Removals that come to nothing: what a rollout ends without, what is given back, and when it is tried again.
 
 use poolkeeper::model::action::{Because, Verb};
-use poolkeeper::model::ids::NodeName;
+use poolkeeper::model::ids::{Key, NodeName};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{AskVerb, DrainFact, RolloutPhase, Why};
 use poolkeeper::model::policy::{Method, Unconfirmed};
-use poolkeeper::model::rollout::{Cause, Rollout};
+use poolkeeper::model::rollout::{Cause, KeyBackOff, Rollout};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, blocked, refused, rev};
@@ -253,4 +253,25 @@ fn none_on_target_leaves_as_surplus_for_one_that_waits_after_a_passing_refusal()
     let stands_in = young.policy(|d| d.rollout.method = Method::Reimage);
     let stands_in = stands_in.state(|s| s.rollout = Some(Rollout { opened, ..open }));
     stands_in.plan().does(None, &[]);
+}
+
+#[test]
+fn what_goes_alone_is_named() {
+    let pool = Pool::new(3, "1", "0").old_ready(3).capacity(2);
+    let pool = pool.gone_for("o1", Condition::Deleting, Span::minutes(9));
+    let pool = pool.delete_open(&["o1"], Span::minutes(9));
+    let overtaken = pool.state(|s| {
+        let (key, at) = (Key::new("vm-o1"), NOW.minus(Span::minutes(10)));
+        let known =
+            KeyBackOff { key, times: 2, at, until: at, code: None, retry_at: None, now: false };
+        s.key_backoff.push(known);
+    });
+    let turn = overtaken.plan();
+    turn.does(None, &[]).says("removalRefused");
+    let hold = turn.hold("removalRefused").unwrap();
+    assert_eq!(
+        (hold.numbers.as_slice(), hold.blockers.as_slice()),
+        (&[("machines", 1)][..], &["o1".into()][..])
+    );
+    assert!(hold.recheck <= NOW.plus(Span::minutes(21)), "it ends by its deadline");
 }

@@ -128,4 +128,19 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (10_007_776, "the size of a turn that could not act passed for one that fell"),
     (10_034_867, "what was shown for five minutes an hour was looked into by no operator"),
     (10_082_665, "a machine that never came passed for a delete that the number counts"),
+    (
+        10_108_774,
+        "conflicts by turns with raises that went well let one machine through each half hour",
+    ),
+    (10_121_245, "a delete that goes on alone was shown without its machines"),
+    (10_126_048, "a way back from another client's model passed for the stopped one that goes on"),
+    (10_171_854, "surge left before it served, beside a protected machine that did not serve"),
+    (10_187_536, "the cloud's clock ran ahead, and a machine listed late passed for one just made"),
+    (10_290_013, "a raise was taken for ended by machines of an earlier one"),
+    (
+        10_324_581,
+        "the same number was written again and again, while it counted what was being deleted",
+    ),
+    (10_364_401, "a way back that failed was to leave for a third model, by no word of a person"),
+    (10_379_026, "a delete that goes on alone stood for ten minutes without its machines"),
 ];

@@ -51,7 +51,7 @@ fn entry(verb: Verb, targets: &[Machine], phase: Phase) -> Entry {
 }
 
 fn sight<'a>(set: &'a SetSeen, machines: &'a [Machine], open: &'a [Entry]) -> Sight<'a> {
-    Sight { set, machines, open, delete_deadline: Span::minutes(30) }
+    Sight { set, machines, open, delete_deadline: Span::minutes(30), clock_ahead: None }
 }
 
 fn phases() -> Vec<Phase> {

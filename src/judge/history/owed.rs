@@ -164,8 +164,11 @@ fn failed_model(scene: &Scene, notes: &mut Notes) {
     let (case, state) = (scene.case, &scene.case.planned.state);
     let Some(rollout) = scene.rollout() else { return };
     let stopped = matches!(rollout.stage, Stage::Failing { .. });
-    // A way back leaves what is bad; once it fails itself, both are.
-    let back = rollout.cause == Cause::Rollback && !stopped;
+    let back = rollout.cause == Cause::Rollback;
+    // A way back leaves what is bad; once it fails itself, which model is better is a person's word.
+    if back && stopped {
+        return;
+    }
     // One that leaves only a wish which no read has shown leaves no bad model in the set.
     let left = if back { rollout.from.as_ref() } else { Some(&rollout.to) };
     let Some(bad) = left else { return };

@@ -242,6 +242,31 @@ fn a_pause_is_lifted_by_a_person_alone() {
 }
 
 #[test]
+fn a_way_back_from_another_model_is_another_rollout() {
+    let back = |from: &str, seen: &str| {
+        let pool = Pool::of(3, 1, 0).serving("abc", OLD).set(|pool| {
+            pool.set.revision = Revision::new("v9");
+            let state = pool.before.as_mut().unwrap();
+            state.model.seen = Some(Revision::new(seen));
+            failing(state);
+            let rollout = state.rollout.as_mut().unwrap();
+            rollout.cause = Cause::Rollback;
+            (rollout.from, rollout.to) = (Some(Revision::new(NEW)), Revision::new(OLD));
+            state.last = None;
+        });
+        pool.set(|pool| {
+            let rollout = pool.state.rollout.as_mut().unwrap();
+            (rollout.opened, rollout.cause) = (NOW, Cause::Rollback);
+            (rollout.from, rollout.to) = (Some(Revision::new(from)), Revision::new(OLD));
+        })
+    };
+    let stopped = |pool: &Pool| pool.broken().contains(&11);
+    assert!(!stopped(&back("v9", OLD)), "others wrote a model that this leaves");
+    assert!(stopped(&back(NEW, OLD)), "it leaves what the stopped one left");
+    assert!(stopped(&back("v9", "v9")), "the same model as before");
+}
+
+#[test]
 fn what_an_open_rollout_made_is_not_made_old() {
     let pool = |limit: Option<Time>| {
         Pool::of(3, 1, 0).serving("abc", NEW).set(|pool| pool.state.refresh_before = limit)

@@ -314,6 +314,11 @@ fn law_10_nothing_comes_up_on_a_failed_model() {
     assert!(alone(&served).is_empty(), "on the way back from one that served");
     let there = ours("ab", back).set(|pool| pool.set.revision = Revision::new(OLD));
     assert!(alone(&there).is_empty(), "it was put back");
+    let stopped = there.recall(|state| {
+        failing(state);
+        state.good_revisions.insert(0, good("v0"));
+    });
+    assert!(alone(&stopped).is_empty(), "the way back fails, and which is better a person says");
     let carried_on = |drain: Refusal| {
         let pool = Pool::of(3, 1, 1).serving("abc", OLD).recall(|state| {
             let rollout = state.rollout.as_mut().unwrap();

@@ -316,6 +316,7 @@ keys! {
             code: Option<Box<str>>,
             retry_at: Option<Time>,
             granted: Option<u32>,
+            asked: Option<u32>,
             answered: bool,
         }
         gone {
