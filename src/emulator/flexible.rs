@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ask::Ask;
 use super::cloud::Cloud;
-use super::instance::{self, Frame, Shapes};
+use super::instance::{self, Frame, Shapes, VmPath};
 use super::members;
 use super::reply::{Done, Reply, Turned};
 use crate::world::{InstanceId, InstanceView, Orchestration, SetId};
@@ -41,7 +41,7 @@ pub(super) fn list(cloud: &mut Cloud, ask: &Ask, subscription: &str, group: Opti
     let mut all = Vec::new();
     for set in flexible_sets(cloud, subscription, group) {
         let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
-        let frame = members::frame(&place, &view, true);
+        let frame = members::frame(&place, &view, VmPath::OfGroup, true);
         let mut shapes = Shapes::default();
         for id in cloud.world.active_ids(set) {
             if let Some(vm) = cloud.world.peek_instance(set, &id) {
@@ -63,7 +63,7 @@ fn of_set(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
     let leaf = cloud.world.list_members(set, token)?;
     let rows = leaf.picture.get(leaf.rows).unwrap_or_default().to_vec();
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
-    let frame = members::frame(&place, &view, true);
+    let frame = members::frame(&place, &view, VmPath::OfGroup, true);
     let mut shapes = Shapes::default();
     let expand = ask.expands("instanceView");
     let one = |vm: &InstanceView| {
@@ -127,7 +127,7 @@ pub(super) fn one(
     };
     match (ask.method.as_str(), action) {
         ("GET", None | Some("instanceview")) => {
-            members::read(cloud, ask, set, &id, action.is_some())
+            members::read(cloud, ask, set, &id, VmPath::OfGroup, action.is_some())
         }
         ("DELETE", None) => members::delete(cloud, ask, set, &id),
         ("POST", Some(action)) => members::act(cloud, ask, set, &id, action),

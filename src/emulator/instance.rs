@@ -10,6 +10,13 @@ use super::document;
 use super::text::{base36, guid_of, hash, rfc3339};
 use crate::world::{Health, InstanceView, Model, Power, Priority, Provisioning};
 
+/// The two addresses of a VM: under its set, and (Flexible alone) as a resource of the group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VmPath {
+    OfSet,
+    OfGroup,
+}
+
 /// What all VMs of a page share.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
@@ -20,6 +27,7 @@ pub(super) struct Frame<'a> {
     pub group: &'a str,
     pub location: &'a str,
     pub flexible: bool,
+    pub path: VmPath,
 }
 
 /// What a VM has from its model; many VMs share one.
@@ -262,7 +270,8 @@ fn properties(
             Priority::Regular => None,
             Priority::Spot(_) => Some("Spot"),
         },
-        protection_policy: vm.protection.map(|p| {
+        // A VM resource has no such property: Azure shows it under the path of the set alone.
+        protection_policy: vm.protection.filter(|_| frame.path == VmPath::OfSet).map(|p| {
             json!({ "protectFromScaleIn": p.scale_in, "protectFromScaleSetActions": p.set_actions })
         }),
         instance_view: with_view.then(|| view(frame, shape, vm)),

@@ -7,7 +7,7 @@ use super::ask::Ask;
 use super::cloud::{Cloud, Place};
 use super::document;
 use super::flexible;
-use super::instance::{self, Frame, Shapes};
+use super::instance::{self, Frame, Shapes, VmPath};
 use super::operation;
 use super::reply::{Done, Reply, Turned};
 use super::schema;
@@ -17,8 +17,14 @@ use crate::world::{
     SetId, SetView, Which,
 };
 
-pub(super) fn frame<'a>(place: &'a Place, view: &'a SetView, listed: bool) -> Frame<'a> {
+pub(super) fn frame<'a>(
+    place: &'a Place,
+    view: &'a SetView,
+    path: VmPath,
+    listed: bool,
+) -> Frame<'a> {
     Frame {
+        path,
         set_id: Cloud::set_id(place, &view.name, listed),
         set_name: &view.name,
         subscription: &place.subscription,
@@ -106,7 +112,7 @@ pub(super) fn list(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
     let token = skip_token(ask)?;
     let leaf = cloud.world.list_leaf(set, token)?;
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
-    let frame = frame(&place, &view, true);
+    let frame = frame(&place, &view, VmPath::OfSet, true);
     let rows = leaf.picture.get(leaf.rows).unwrap_or_default();
     if frame.flexible {
         return Ok(paged(ask, &flexible::ids_only(rows, &frame), leaf.next));
@@ -161,7 +167,9 @@ pub(super) fn one(
 ) -> Done {
     let id = number(cloud, set, id)?;
     match (ask.method.as_str(), action) {
-        ("GET", None | Some("instanceview")) => read(cloud, ask, set, &id, action.is_some()),
+        ("GET", None | Some("instanceview")) => {
+            read(cloud, ask, set, &id, VmPath::OfSet, action.is_some())
+        }
         ("PUT", None) => put(cloud, ask, set, &id),
         ("DELETE", None) => delete(cloud, ask, set, &id),
         ("POST", Some(action)) => act(cloud, ask, set, &id, action),
@@ -174,11 +182,12 @@ pub(super) fn read(
     ask: &Ask,
     set: SetId,
     id: &InstanceId,
+    path: VmPath,
     view_only: bool,
 ) -> Done {
     let vm = cloud.world.get_instance(set, id)?;
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
-    let frame = frame(&place, &view, false);
+    let frame = frame(&place, &view, path, false);
     let mut shapes = Shapes::default();
     let shape = shapes.of(&vm.installed);
     if view_only {
@@ -221,7 +230,7 @@ fn put(cloud: &mut Cloud, ask: &Ask, set: SetId, id: &InstanceId) -> Done {
         ));
     };
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
-    let frame = frame(&place, &view, false);
+    let frame = frame(&place, &view, VmPath::OfSet, false);
     let etag = cloud.vm_etag(vm.vm);
     let mut shapes = Shapes::default();
     let mut shown = json!(instance::vm(&frame, shapes.of(&vm.installed), &vm, etag, false));

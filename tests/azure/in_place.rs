@@ -10,7 +10,7 @@ use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::time::{Span, Time};
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, SET, START, Sheet, kit, machine, set, target, usual};
+use crate::kit::{Kit, SET, START, Sheet, alone, kit, machine, set, target, usual};
 use crate::server::{Heard, Says};
 
 const VMS: &str =
@@ -34,6 +34,9 @@ impl Shown {
         let shown = self.clone();
         kit(move |heard: &Heard| {
             let (set, machines) = &*shown.0.lock().unwrap();
+            if let Some(alone) = alone(heard, machines).filter(|_| heard.verb == "GET") {
+                return alone;
+            }
             match () {
                 () if heard.verb != "GET" => Says::status(202, ""),
                 () if heard.target.contains("/virtualMachines?") => {

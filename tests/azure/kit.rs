@@ -209,6 +209,12 @@ pub fn usual(heard: &Heard) -> Says {
     }
 }
 
+/// A machine alone, as the path of its set shows it.
+pub fn alone(heard: &Heard, machines: &[Value]) -> Option<Says> {
+    let named = heard.target.split_once("/web/virtualMachines/")?.1.split('?').next()?;
+    machines.iter().find(|machine| machine["name"] == named).map(Says::json)
+}
+
 pub fn target(id: &str) -> Target {
     let vm = Some(VmId::new(format!("0000-{id}")));
     Target { id: InstanceId::new(id), vm, created: START, because: Because::Outdated }

@@ -19,6 +19,7 @@ mod leaks;
 #[path = "../support/log.rs"]
 mod log;
 mod looks;
+mod protection;
 mod proxies;
 mod random;
 mod roads;

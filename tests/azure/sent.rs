@@ -7,12 +7,15 @@ use poolkeeper::model::machine::Protection;
 use serde_json::{Map, Value, json};
 
 use crate::golden::golden;
-use crate::kit::{Kit, Sheet, expect, kit, machine, set, target, usual};
+use crate::kit::{Kit, Sheet, alone, expect, kit, machine, set, target, usual};
 use crate::server::{Heard, Says};
 
 async fn answering(set: Value, machines: Value) -> Kit {
     let kit = kit(move |heard: &Heard| match () {
         () if heard.verb != "GET" => Says::status(202, ""),
+        () if heard.target.contains("/web/virtualMachines/") => {
+            alone(heard, machines.as_array().unwrap()).unwrap()
+        }
         () if heard.target.contains("/virtualMachines?") => Says::json(&json!({"value": machines})),
         () if heard.target.contains("userData") => Says::json(&set),
         () => usual(heard),

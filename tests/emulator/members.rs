@@ -252,3 +252,26 @@ fn machines_of_a_uniform_set_are_no_resources_of_their_own() {
     let vm = json!({ "location": "eastus2", "properties": {} });
     assert_eq!(client.put(&format!("{group}/alone"), &vm).expect(400).code(), "NotEmulated");
 }
+
+#[test]
+fn protection_of_a_flexible_vm_stands_under_its_set_alone() {
+    let client =
+        Client::new(&json!({ "scaleSets": [{ "name": "flex", "flexible": true, "capacity": 1 }] }));
+    let group = format!("{SUB}/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines");
+    let listed = client.items(&format!("{group}?{VERSION}"));
+    let name = listed[0]["name"].as_str().unwrap();
+    let member = format!("{FLEX}/virtualMachines/{name}");
+    let body = json!({ "location": "eastus2", "properties": { "protectionPolicy":
+        { "protectFromScaleIn": true } } });
+    let written = client.put(&member, &body).expect(200);
+    assert_eq!(written.json()["properties"]["protectionPolicy"]["protectFromScaleIn"], true);
+    let shown = client.get(&member).expect(200).json();
+    assert_eq!(shown["properties"]["protectionPolicy"]["protectFromScaleIn"], true);
+    let filter = FLEX.replace('/', "%2F");
+    let of_set = format!("{group}?{VERSION}&$filter='virtualMachineScaleSet/id'%20eq%20'{filter}'");
+    let resource = client.get(&format!("{group}/{name}")).expect(200).json();
+    for vm in [client.items(&of_set), client.items(&format!("{group}?{VERSION}")), vec![resource]] {
+        assert!(vm[0]["properties"].get("protectionPolicy").is_none(), "{}", vm[0]);
+        assert_eq!(vm[0]["properties"]["vmId"], shown["properties"]["vmId"]);
+    }
+}

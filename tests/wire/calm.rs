@@ -5,7 +5,7 @@ use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::{Draft, Method, Unconfirmed};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{Doing, End, Scenario, Wish};
-use poolkeeper::world::{Deed, HOUR, MINUTE, ModelPatch, Which};
+use poolkeeper::world::{Deed, HOUR, MINUTE, ModelPatch, Protection, Which};
 use serde_json::json;
 
 use crate::kit::{Played, There, image, limits, play, policy, reference, scenario, upgraded};
@@ -171,4 +171,26 @@ fn the_image_is_written_as_it_is_named() {
     let there = There::uniform(3);
     let played = well(&web(&there, upgraded), &there, RolloutPhase::Succeeded);
     assert_eq!(played.state["scaleSets"][0]["image"], json!({"id": image("2.0.0")}).to_string());
+}
+
+/// Azure stops no delete of a VM that is protected from scale-in alone: the pool keeps off it in both kinds of set.
+#[test]
+fn protected_machines_outlive_an_upgrade() {
+    for there in both(6) {
+        let mut scenario = web(&there, |draft| {
+            limits(draft, "2", "1");
+            upgraded(draft);
+        });
+        let scale_in = Protection { scale_in: true, set_actions: false };
+        let all = Protection { scale_in: true, set_actions: true };
+        scenario.deeds = vec![
+            (Span::ZERO, Deed::Protect(Which::Oldest, scale_in)),
+            (Span::ZERO, Deed::Protect(Which::Newest, all)),
+        ];
+        let played = play(&scenario, &there);
+        assert_eq!(played.outcome.breaches, [], "{}", played.story(30));
+        let rows = &played.outcome.timeline.rows;
+        let stay: Vec<usize> = (0..6).filter(|at| rows[*at].gone.is_none()).collect();
+        assert_eq!(stay, [0, 5], "{}", played.story(30));
+    }
 }

@@ -269,6 +269,12 @@ def flexible_sets():
     assert len(vms) == 4 and all(vm.properties.instance_view.statuses for vm in vms), vms
     name = vms[0].name
     assert compute.virtual_machines.get(GROUP, name).properties.virtual_machine_scale_set.id.endswith("flexpy")
+    members = compute.virtual_machine_scale_set_vms
+    members.begin_update(GROUP, "flexpy", name, {
+        "location": "eastus2", "properties": {"protectionPolicy": {"protectFromScaleIn": True}}}).result()
+    assert members.get(GROUP, "flexpy", name).properties.protection_policy.protect_from_scale_in
+    vm = compute.virtual_machines.get(GROUP, name).as_dict()
+    assert "protectionPolicy" not in vm["properties"], "a VM resource has no such property"
     compute.virtual_machines.begin_delete(GROUP, name).result()
     fails(ResourceNotFoundError, 404, "ResourceNotFound", lambda: compute.virtual_machines.get(GROUP, name))
     compute.virtual_machine_scale_sets.begin_delete(GROUP, "flexpy").result()

@@ -14,6 +14,7 @@ use super::members::members;
 use super::operation::{self, Address};
 use super::path::{self, SetPath};
 use super::print::Step;
+use super::protection::Harm;
 use super::refusal;
 use super::throttle::{Asked, Class};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
@@ -63,6 +64,9 @@ impl ChangeCloud for Azure {
     }
 
     async fn delete(&self, order: &Order<'_>, targets: &[Target], force: bool) -> Answer {
+        if let Err(stop) = self.check_protection(order, targets, Harm::Removal).await {
+            return stop;
+        }
         let query = force.then_some(("forceDeletion", "true"));
         let batch = Batch { query, ..Batch::plain(Class::DeleteMachines, "delete") };
         match self.batch(order, batch, targets).await {
@@ -77,6 +81,9 @@ impl ChangeCloud for Azure {
     /// An upgrade where one of them needs it: to those that are on the model it does nothing. Where all are on it, or
     /// lack what an upgrade does not bring, a new disk.
     async fn reimage(&self, order: &Order<'_>, targets: &[Target], _to: &Revision) -> Answer {
+        if let Err(stop) = self.check_protection(order, targets, Harm::Update).await {
+            return stop;
+        }
         let known = self.shelf.of(order.set);
         let new_disk = known.filter(|known| {
             let step =
@@ -234,7 +241,7 @@ impl Azure {
     }
 
     /// The ids that an action may name, once each; or why it must not leave.
-    fn named<'t>(
+    pub(super) fn named<'t>(
         &self,
         order: &Order<'_>,
         targets: &'t [Target],

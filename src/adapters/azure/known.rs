@@ -1,10 +1,11 @@
 //! What the last looks showed and later calls need. Forgetting all of it makes nothing unsafe.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::brief::Brief;
 use super::print::{Model, Step};
+use super::protection::ProtectionRead;
 use crate::model::action::Target;
 use crate::model::ids::{InstanceId, Key, ScaleSetId, Zone};
 use crate::model::inventory::Orchestration;
@@ -80,6 +81,8 @@ pub(super) struct Since {
 pub(super) struct Shelf {
     sets: Mutex<BTreeMap<String, Known>>,
     anew: Mutex<BTreeMap<(String, Key), Anew>>,
+    /// Of the VMs of Flexible sets, by set.
+    protections: Mutex<BTreeMap<String, BTreeMap<Key, ProtectionRead>>>,
 }
 
 /// A new disk for a machine: when it was asked for, and when it was there.
@@ -138,6 +141,24 @@ impl Shelf {
         let it = anew.get_mut(&(key(set), machine))?;
         it.done = it.done.or(worked_on.filter(|ended| *ended > it.asked));
         it.done
+    }
+
+    pub fn protection(&self, set: &ScaleSetId, machine: &Key) -> Option<ProtectionRead> {
+        let all = self.protections.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&key(set))?.get(machine).copied()
+    }
+
+    pub fn keep_protection(&self, set: &ScaleSetId, machine: Key, read: ProtectionRead) {
+        let mut all = self.protections.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(key(set)).or_default().insert(machine, read);
+    }
+
+    /// Those that the last listing lacks are forgotten; a VM that is listed again is read again.
+    pub fn retain_protections(&self, set: &ScaleSetId, listed: &BTreeSet<Key>) {
+        let mut all = self.protections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(all) = all.get_mut(&key(set)) {
+            all.retain(|machine, _| listed.contains(machine));
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod paced;
 pub mod path;
 mod permission;
 mod print;
+mod protection;
 mod reach;
 mod read;
 mod refusal;

@@ -43,6 +43,7 @@ const fn operation(class: Class) -> Operation {
         Class::ListMachines => Operation::List,
         Class::NextPage => Operation::NextPage,
         Class::ListVms => Operation::ListVms,
+        Class::ReadMachine => Operation::ReadMachine,
         Class::UpdateSet => Operation::Raise,
         Class::DeleteMachines => Operation::Delete,
         Class::Actions => Operation::Upgrade,

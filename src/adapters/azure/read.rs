@@ -21,7 +21,7 @@ use crate::model::inventory::{
     Eviction, Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
 };
 use crate::model::journal::Refusal;
-use crate::model::machine::{Condition, identity};
+use crate::model::machine::{Condition, Protection, identity};
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadFailed};
 
@@ -35,10 +35,17 @@ impl ReadCloud for Azure {
         let began = self.arm.clock.now();
         let seen = self.read_set(set, &path).await?;
         let rows = self.read_machines(set, &path, &seen, began).await?;
-        let Rows { instances, mut gaps, known, .. } = rows;
+        let Rows { mut instances, mut gaps, known, .. } = rows;
         let mut shown = seen.shown(began, gaps.is_empty());
-        let (autoscaled, gap) = self.is_autoscaled(set, &path).await;
-        gaps.extend(gap);
+        let protections = async {
+            match seen.orchestration {
+                Orchestration::Uniform => None,
+                Orchestration::Flexible => self.read_protections(set, &path, &mut instances).await,
+            }
+        };
+        let ((autoscaled, gap), unread) =
+            tokio::join!(self.is_autoscaled(set, &path), Box::pin(protections));
+        gaps.extend(gap.into_iter().chain(unread));
         shown.natives.extend(autoscaled.then_some(Native::Autoscale));
         shown.natives.sort_unstable();
         self.shelf.keep(set, seen.known(known));
@@ -139,7 +146,19 @@ impl Azure {
         set: Option<&ScaleSetId>,
         url: Url,
     ) -> Result<super::http::Reply, ReadFailed> {
-        let asked = Asked { class, subscription, set, machines: 0, before: None };
+        self.get_before(class, subscription, set, url, None).await
+    }
+
+    /// A read that must not leave later than `before`.
+    pub(super) async fn get_before(
+        &self,
+        class: Class,
+        subscription: &str,
+        set: Option<&ScaleSetId>,
+        url: Url,
+        before: Option<Time>,
+    ) -> Result<super::http::Reply, ReadFailed> {
+        let asked = Asked { class, subscription, set, machines: 0, before };
         let ask = Ask { asked, verb: Verb::Get, url, body: None, if_match: None };
         let reply = self.arm.send(&ask).await.map_err(|why| unheard(&why))?;
         if reply.is_success() {
@@ -263,7 +282,11 @@ impl Rows<'_> {
             evidence: placed.evidence,
             condition,
             since,
-            protection: protection(properties),
+            // Of a Flexible set's VM no list shows it: it is read on its own.
+            protection: match self.seen.orchestration {
+                Orchestration::Uniform => protection(properties),
+                Orchestration::Flexible => Protection::Unknown,
+            },
             workloads: 0,
             node: None,
         };

@@ -22,6 +22,8 @@ pub enum Class {
     NextPage,
     /// Machines of a set that are VMs of their own, a page at a time.
     ListVms,
+    /// One machine, under the path of its set.
+    ReadMachine,
     UpdateSet,
     DeleteMachines,
     /// Manual upgrade, reimage, start, deallocate: charged by the machine.
@@ -36,11 +38,12 @@ pub enum Class {
 }
 
 impl Class {
-    pub const ALL: [Class; 14] = [
+    pub const ALL: [Class; 15] = [
         Class::GetSet,
         Class::ListMachines,
         Class::NextPage,
         Class::ListVms,
+        Class::ReadMachine,
         Class::UpdateSet,
         Class::DeleteMachines,
         Class::Actions,
@@ -59,6 +62,7 @@ impl Class {
             Class::ListMachines => "listMachines",
             Class::NextPage => "nextPage",
             Class::ListVms => "listVms",
+            Class::ReadMachine => "readMachine",
             Class::UpdateSet => "updateSet",
             Class::DeleteMachines => "deleteMachines",
             Class::Actions => "actions",

@@ -96,10 +96,12 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
     let mut all: Vec<Right> =
         OF_SET.iter().map(|(action, what)| right(action, &set, what)).collect();
     let flexible = anatomy.is_some_and(|a| a.orchestration == Orchestration::Flexible);
-    all.push(match flexible {
-        true => right(LIST_FLEXIBLE, &group, "to list its machines"),
-        false => right(LIST, &set, "to list its machines"),
-    });
+    if flexible {
+        all.push(right(LIST_FLEXIBLE, &group, "to list its machines"));
+        all.push(right(LIST, &set, "to see which of its machines are protected"));
+    } else {
+        all.push(right(LIST, &set, "to list its machines"));
+    }
     if policy.rollout.method == Method::Reimage {
         all.push(right(UPGRADE, &set, "to update machines in place"));
     }

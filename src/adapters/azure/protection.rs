@@ -1,0 +1,220 @@
+//! Protection of the VMs of Flexible sets. Azure shows it at `{set}/virtualMachines/{name}` alone, neither in the list of
+//! VMs nor on the VM resource, so each VM costs a read of its own. A VM that was not read is `Unknown`.
+//!
+//! A VM is read when it is new, again every few minutes while it is protected, and once more right before a request that
+//! removes or changes it.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use super::Azure;
+use super::condition::protection;
+use super::members::members;
+use super::path::SetPath;
+use super::throttle::Class;
+use super::wire::{Vm, some};
+use crate::act::{Answer, Order};
+use crate::model::action::Target;
+use crate::model::ids::{InstanceId, Key, ScaleSetId, VmId};
+use crate::model::inventory::{Gap, Instance, Orchestration};
+use crate::model::journal::{CHANGED_SINCE_READ, Refusal, Refused};
+use crate::model::machine::{Protection, identity};
+use crate::model::time::{Span, Time};
+use crate::observe::ReadFailed;
+
+/// What the reads of one listing may take together. What is not read then is read after the next listing.
+// 20 s: a third of the time for which a listing may be acted on.
+const READ_WITHIN: Span = Span::seconds(20);
+
+/// Reads on their way at once.
+// 16: a thousand VMs of 120 ms each are read in eight seconds, and the pacer holds back what is too much.
+const AT_ONCE: usize = 16;
+
+/// When a VM is read again that could not be read, and one that is protected.
+const UNREAD_FOR: Span = Span::minutes(1);
+const PROTECTED_FOR: Span = Span::minutes(5);
+
+/// What the last read of one VM showed, and when it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ProtectionRead {
+    pub shows: Protection,
+    pub at: Time,
+}
+
+impl ProtectionRead {
+    /// A VM without protection is not read again before something is to be done to it.
+    fn is_due(self, now: Time) -> bool {
+        let good_for = match self.shows {
+            Protection::None => return false,
+            Protection::Unknown => UNREAD_FOR,
+            Protection::ScaleIn | Protection::All => PROTECTED_FOR,
+        };
+        now.since(self.at) >= good_for
+    }
+}
+
+/// What is about to be done to a VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Harm {
+    Removal,
+    Update,
+}
+
+impl Harm {
+    const fn is_forbidden_by(self, protection: Protection) -> bool {
+        match protection {
+            Protection::None => false,
+            Protection::ScaleIn => matches!(self, Harm::Removal),
+            Protection::All | Protection::Unknown => true,
+        }
+    }
+}
+
+impl Azure {
+    /// Fills in the protection of the VMs of a Flexible set. The gap says why some could not be read.
+    pub(super) async fn read_protections(
+        &self,
+        set: &ScaleSetId,
+        path: &SetPath,
+        instances: &mut [Instance],
+    ) -> Option<Gap> {
+        let now = self.arm.clock.now();
+        let mut due: Vec<(Option<Time>, Key, &Instance)> = Vec::new();
+        for instance in &*instances {
+            let key = key_of(instance);
+            match self.shelf.protection(set, &key) {
+                Some(read) if !read.is_due(now) => {}
+                read => due.push((read.map(|read| read.at), key, instance)),
+            }
+        }
+        // What was never read goes first, then what was read longest ago.
+        due.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        let (before, failed) = (now.plus(READ_WITHIN), Mutex::new(None::<Box<str>>));
+        let stopped = || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let reads = stream::iter(due).for_each_concurrent(AT_ONCE, async |(_, key, instance)| {
+            if stopped() || self.arm.clock.now() > before {
+                return;
+            }
+            let Instance { id, vm, .. } = instance;
+            let read = self.read_protection(set, path, (id, vm.as_ref()), before).await;
+            let at = self.arm.clock.now();
+            let shows = *read.as_ref().unwrap_or(&Protection::Unknown);
+            self.shelf.keep_protection(set, key, ProtectionRead { shows, at });
+            // A VM that is gone says nothing of the others; any other failure would meet them too.
+            if let Err(why) = read
+                && why.refusal != Refusal::Gone
+            {
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.say);
+            }
+        });
+        Box::pin(reads).await;
+        let mut listed = BTreeSet::new();
+        for instance in instances {
+            let key = key_of(instance);
+            let read = self.shelf.protection(set, &key);
+            instance.protection = read.map_or(Protection::Unknown, |read| read.shows);
+            listed.insert(key);
+        }
+        self.shelf.retain_protections(set, &listed);
+        let why = failed.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        Some(Gap { what: "instance protection".into(), why })
+    }
+
+    async fn read_protection(
+        &self,
+        set: &ScaleSetId,
+        path: &SetPath,
+        (id, vm): (&InstanceId, Option<&VmId>),
+        before: Time,
+    ) -> Result<Protection, ReadFailed> {
+        let failed = |refusal, say: String| ReadFailed { refusal, retry_at: None, say: say.into() };
+        let url = path.set(&self.arm.cloud, &["virtualMachines", id.as_str()]);
+        let subscription = &path.subscription;
+        let reply = self.get_before(Class::ReadMachine, subscription, Some(set), url, Some(before));
+        let reply = reply.await?;
+        let shown = Vm::read(&reply.body)
+            .map_err(|why| failed(Refusal::Unclear, format!("machine {id}: {why}")))?;
+        let properties = shown.properties.as_ref();
+        let properties = properties.ok_or_else(|| {
+            failed(Refusal::Unclear, format!("machine {id} is shown without its properties"))
+        })?;
+        let other = |vm: &VmId| {
+            some(properties.vm_id.as_ref())
+                .is_none_or(|shown| !vm.as_str().eq_ignore_ascii_case(shown))
+        };
+        if vm.is_some_and(other) {
+            return Err(failed(
+                Refusal::Gone,
+                format!("the name {id} is another machine's by now"),
+            ));
+        }
+        Ok(protection(properties))
+    }
+
+    /// A listing of a Flexible set shows no protection, and the last read of a VM may be old: each target is read once
+    /// more right before it is removed or changed. `Err`: what to answer instead of sending.
+    pub(super) async fn check_protection(
+        &self,
+        order: &Order<'_>,
+        targets: &[Target],
+        harm: Harm,
+    ) -> Result<(), Answer> {
+        let (path, _) = self.named(order, targets)?;
+        let uniform = match self.shelf.of(order.set) {
+            Some(known) => known.orchestration == Orchestration::Uniform,
+            // A set that no listing showed yet: numbers are what a Uniform one gives its machines.
+            None => targets.iter().all(|t| members(Orchestration::Uniform).may_name(&t.id)),
+        };
+        if uniform {
+            return Ok(());
+        }
+        let reads = targets.iter().map(|target| self.check_one(order, &path, target, harm));
+        let reads: Vec<_> = reads.collect();
+        let mut reads = Box::pin(stream::iter(reads).buffered(AT_ONCE));
+        while let Some(read) = reads.next().await {
+            read?;
+        }
+        Ok(())
+    }
+
+    async fn check_one(
+        &self,
+        order: &Order<'_>,
+        path: &SetPath,
+        target: &Target,
+        harm: Harm,
+    ) -> Result<(), Answer> {
+        let Target { id, vm, created, .. } = target;
+        let read = self.read_protection(order.set, path, (id, vm.as_ref()), order.before).await;
+        let shows = *read.as_ref().unwrap_or(&Protection::Unknown);
+        let (key, at) = (identity(id, vm.as_ref(), *created), self.arm.clock.now());
+        self.shelf.keep_protection(order.set, key, ProtectionRead { shows, at });
+        match read {
+            Ok(shows) if !harm.is_forbidden_by(shows) => Ok(()),
+            Ok(_) => Err(changed()),
+            Err(why) => Err(unread(&why)),
+        }
+    }
+}
+
+fn key_of(instance: &Instance) -> Key {
+    identity(&instance.id, instance.vm.as_ref(), instance.created)
+}
+
+/// The next listing shows what changed, and the next turn plans from it.
+fn changed() -> Answer {
+    let code = Some(CHANGED_SINCE_READ.into());
+    Answer::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) })
+}
+
+/// What could not be read is not removed either.
+fn unread(why: &ReadFailed) -> Answer {
+    match why.refusal {
+        Refusal::Unclear => Answer::NotSent,
+        Refusal::Gone => changed(),
+        refusal => Answer::Refused(Refused { retry_at: why.retry_at, ..Refused::plain(refusal) }),
+    }
+}
