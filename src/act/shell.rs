@@ -385,10 +385,12 @@ fn say(event: &Event) -> Box<str> {
             let refused = each.iter().filter(|(_, refused)| refused.is_some()).count();
             format!("{} done, {refused} refused", each.len() - refused).into()
         }
-        Event::Ended(Outcome::Refused(refused)) => match &refused.code {
-            Some(code) => format!("refused: {} ({code})", refused.refusal.name()).into(),
-            None => format!("refused: {}", refused.refusal.name()).into(),
-        },
+        Event::Ended(Outcome::Refused(refused)) => {
+            let refusal = refused.refusal.name();
+            let code = refused.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+            let message = refused.message.as_ref().map(|said| format!(": \"{said}\""));
+            format!("refused: {refusal}{code}{}", message.unwrap_or_default()).into()
+        }
         Event::Lost => "the answer was lost".into(),
         other => other.name().into(),
     }

@@ -18,13 +18,22 @@ pub(super) fn merge(to: &mut Value, from: &Value) {
     let (Value::Object(to), Value::Object(from)) = (to, from) else { return };
     for (key, value) in from.iter().filter(|(_, value)| !value.is_null()) {
         match to.get_mut(key) {
-            Some(old) if old.is_object() && value.is_object() && key != "tags" => merge(old, value),
+            Some(old) if old.is_object() && value.is_object() && key != "tags" => {
+                let named = |id: &&str| value.get(id).is_some_and(Value::is_string);
+                if key == "imageReference" && IMAGE_IDS.iter().any(|id| named(&id)) {
+                    old.as_object_mut().map(|old| old.retain(|k, _| !IMAGE_IDS.contains(&&**k)));
+                }
+                merge(old, value);
+            }
             _ => {
                 to.insert(key.clone(), without_nulls(value));
             }
         }
     }
 }
+
+/// An image that has an id has one of these, and a write of one takes the place of another.
+pub(super) const IMAGE_IDS: &[&str] = &["id", "sharedGalleryImageId", "communityGalleryImageId"];
 
 fn without_nulls(value: &Value) -> Value {
     match value {

@@ -250,6 +250,7 @@ pub(super) fn check_fixed(
         );
         return Err(Refusal::new(409, "InvalidResourceLocation", text).into());
     }
+    check_image(before.pointer(IMAGE), body.pointer(IMAGE))?;
     let changed = |pointer: &&&str| {
         let (old, new) = (before.pointer(pointer), body.pointer(pointer));
         match (old, new) {
@@ -269,6 +270,35 @@ pub(super) fn check_fixed(
     refusal.target = Some(path);
     Err(refusal.into())
 }
+
+const IMAGE: &str = "/properties/virtualMachineProfile/storageProfile/imageReference";
+
+/// Whether an image is of the marketplace, and of which publisher and offer, is decided when the set is made.
+fn check_image(before: Option<&Value>, body: Option<&Value>) -> Result<(), Turned> {
+    let (Some(before), Some(body)) = (before, body) else { return Ok(()) };
+    let has = |image: &Value, keys: &[&str]| {
+        keys.iter().any(|key| image.get(key).and_then(Value::as_str).is_some_and(|t| !t.is_empty()))
+    };
+    let by_id = has(before, document::IMAGE_IDS);
+    let other = if by_id { has(body, &CREATE_TIME) } else { has(body, document::IMAGE_IDS) };
+    if other {
+        let text = "The Image type for a Virtual Machine Scale Set may not be changed.";
+        return Err(Refusal::new(409, "OperationNotAllowed", text).into());
+    }
+    let moved = |key: &&&str| {
+        let text = |image| document::text(image, &format!("/{key}")).map(str::to_ascii_lowercase);
+        text(body).is_some_and(|new| text(before) != Some(new))
+    };
+    let Some(key) = CREATE_TIME.iter().find(moved) else { return Ok(()) };
+    let path = format!("imageReference.{key}");
+    let text = format!("Changing property '{path}' is not allowed.");
+    let mut refusal = Refusal::new(409, "PropertyChangeNotAllowed", text);
+    refusal.target = Some(path);
+    Err(refusal.into())
+}
+
+/// Of a marketplace image.
+const CREATE_TIME: [&str; 2] = ["publisher", "offer"];
 
 /// `East US 2` is `eastus2`.
 fn same_location(a: &str, b: &str) -> bool {

@@ -60,6 +60,8 @@ pub const CHANGED_SINCE_READ: &str = "ChangedSinceRead";
 pub struct Refused {
     pub refusal: Refusal,
     pub code: Option<Box<str>>,
+    /// The other side's own sentence, cut short.
+    pub message: Option<Box<str>>,
     pub zone: Option<Zone>,
     /// Not before this time again, where the other side said so.
     pub retry_at: Option<Time>,
@@ -69,7 +71,7 @@ const NO_TRACE: &str = "noTrace";
 
 impl Refused {
     pub fn plain(refusal: Refusal) -> Self {
-        Self { refusal, code: None, zone: None, retry_at: None }
+        Self { refusal, code: None, message: None, zone: None, retry_at: None }
     }
 
     /// No answer came, and a later listing shows no trace of the request. That listing may be an old one.
@@ -77,9 +79,20 @@ impl Refused {
         Self { code: Some(NO_TRACE.into()), ..Self::plain(Refusal::Preempted) }
     }
 
+    /// For a sentence: the code, and what the other side said with it.
+    pub fn reason(&self) -> String {
+        reason(self.refusal, self.code.as_deref(), self.message.as_deref())
+    }
+
     pub fn is_no_trace(&self) -> bool {
         self.refusal == Refusal::Preempted && self.code.as_deref() == Some(NO_TRACE)
     }
+}
+
+/// `Code: "sentence"`, as far as they are known.
+pub fn reason(refusal: Refusal, code: Option<&str>, message: Option<&str>) -> String {
+    let code = code.unwrap_or(refusal.name());
+    message.map_or_else(|| code.to_owned(), |message| format!("{code}: \"{message}\""))
 }
 
 /// The truth about an entry.

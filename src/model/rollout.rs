@@ -338,6 +338,8 @@ pub struct ModelBackOff {
     pub fields: ModelFields,
     pub refusal: Refusal,
     pub code: Option<Box<str>>,
+    /// The cloud's own sentence, cut short.
+    pub message: Option<Box<str>>,
     pub times: u32,
     pub at: Time,
     pub until: Time,

@@ -26,6 +26,8 @@ pub struct RequestBackOff {
     pub verb: Verb,
     pub refusal: Refusal,
     pub code: Option<Box<str>>,
+    /// The cloud's own sentence, cut short.
+    pub message: Option<Box<str>>,
     pub times: u32,
     pub at: Time,
     pub until: Time,
@@ -52,6 +54,8 @@ pub struct BackOff {
     /// The machine size that was asked for, where it is known.
     pub size: Option<Box<str>>,
     pub code: Option<Box<str>>,
+    /// The cloud's own sentence, cut short.
+    pub message: Option<Box<str>>,
     pub times: u32,
     pub at: Time,
     pub until: Time,

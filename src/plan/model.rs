@@ -130,6 +130,7 @@ fn back_off(memory: &mut PoolState, fields: ModelFields, at: Time, refused: Refu
         fields,
         refusal: refused.refusal,
         code: refused.code,
+        message: refused.message,
         times,
         at,
         until: refused.retry_at.map_or(until, |told| told.max(until)),

@@ -3,7 +3,9 @@
 use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::inventory::Orchestration;
-use crate::model::journal::{CHANGED_SINCE_READ, Entry, Outcome, Refusal, Refused};
+use crate::model::journal::{
+    CHANGED_SINCE_READ, Entry, Outcome, Refusal, Refused, reason as described,
+};
 use crate::model::plan::Input;
 use crate::model::policy::Natives;
 use crate::model::rollout::{BackOff, DeleteEffect, PoolState, UndeliveredRaise};
@@ -127,6 +129,7 @@ fn note_refusal(
         zone: refused.zone.clone(),
         size: size.clone(),
         code: refused.code.clone(),
+        message: refused.message.clone(),
         times,
         at,
         until,
@@ -275,10 +278,11 @@ pub(super) fn about_refused(input: &Input, memory: &PoolState, holds: &mut Holds
         };
         let size = back_off.size.as_ref().map_or(String::new(), |size| format!(" of {size}"));
         let zone = back_off.zone.as_ref().map_or(String::new(), |zone| format!(" in zone {zone}"));
-        let code = back_off.code.as_deref().unwrap_or(back_off.refusal.name());
+        let BackOff { refusal, code, message, .. } = back_off;
+        let why = described(*refusal, code.as_deref(), message.as_deref());
         let until = back_off.until;
         holds
-            .add(reason, format!("a raise{size} was refused{zone} ({code}); next try {until}"))
+            .add(reason, format!("a raise{size} was refused{zone} ({why}); next try {until}"))
             .number("times", i64::from(back_off.times))
             .again(until);
     }

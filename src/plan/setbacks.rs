@@ -3,7 +3,7 @@
 use crate::model::action::{Because, Target, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::ids::Key;
-use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
+use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused, reason};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::rollout::{KeyBackOff, PoolState, RequestBackOff};
@@ -210,6 +210,7 @@ fn request_was_refused(memory: &mut PoolState, verb: Verb, at: Time, refused: &R
         verb,
         refusal: refused.refusal,
         code: refused.code.clone(),
+        message: refused.message.clone(),
         times,
         at,
         until,
@@ -394,10 +395,11 @@ pub(super) fn about_requests(desk: &mut Desk) {
         if back_off.until <= desk.input.now {
             continue;
         }
-        let code = back_off.code.as_deref().unwrap_or(back_off.refusal.name());
+        let RequestBackOff { refusal, code, message, .. } = &back_off;
+        let why = reason(*refusal, code.as_deref(), message.as_deref());
         let what = if back_off.verb == Verb::Reimage { "an update in place" } else { "a delete" };
         let say = format!(
-            "{what} was refused ({code}); nothing is taken out of service for another before {}",
+            "{what} was refused ({why}); nothing is taken out of service for another before {}",
             back_off.until
         );
         let hold = desk.holds.add(HoldReason::RemovalRefused, say);

@@ -33,7 +33,7 @@ pub(super) fn classify(failure: &Failure, now: Time) -> Option<Refused> {
     };
     let retry_at = said.retry_after.map(|wait| now.plus(Span::seconds(wait.into())));
     let code = Some(said.code.as_str().into());
-    Some(Refused { refusal, code, zone: None, retry_at })
+    Some(Refused { code, retry_at, ..Refused::plain(refusal) })
 }
 
 fn by_code(said: &Said) -> Refusal {
@@ -77,5 +77,5 @@ pub(super) fn of_operation(
     let shown = failure.target.as_ref().and_then(zone_of).map(|zone| zone.to_string());
     let zone = said.map(str::to_owned).filter(|zone| zone.parse::<u8>().is_ok()).or(shown);
     let zone = zone.filter(|_| zonal).map(Zone::new);
-    Some(Refused { refusal, code: Some(failure.code.into()), zone, retry_at: None })
+    Some(Refused { code: Some(failure.code.into()), zone, ..Refused::plain(refusal) })
 }

@@ -134,6 +134,7 @@ fn model_back_off() -> impl Strategy<Value = ModelBackOff> {
         |(fields, code, times, (at, until, retry_at))| ModelBackOff {
             fields,
             refusal: Refusal::Forbidden,
+            message: code.clone(),
             code,
             times,
             at,
@@ -207,6 +208,7 @@ fn back_off() -> impl Strategy<Value = BackOff> {
             refusal,
             zone,
             size: code.clone(),
+            message: code.clone(),
             code,
             times: n[0],
             at,
@@ -254,7 +256,8 @@ fn back_off_of_request(like: &KeyBackOff) -> RequestBackOff {
     let KeyBackOff { times, at, until, code, now, .. } = like.clone();
     let verb = if now { Verb::Delete } else { Verb::Reimage };
     let refusal = Refusal::ALL[times as usize % Refusal::ALL.len()];
-    RequestBackOff { verb, refusal, code, times, at, until, retry_at: now.then_some(until) }
+    let (message, retry_at) = (code.clone(), now.then_some(until));
+    RequestBackOff { verb, refusal, code, message, times, at, until, retry_at }
 }
 
 fn exception(like: &KeyBackOff) -> Exception {

@@ -165,25 +165,28 @@ async fn each_action_has_its_own_door() {
 
 #[tokio::test]
 async fn a_model_write_carries_only_what_the_pool_owns() {
-    let kit = kit(writes).await;
+    let (of_gallery, kit) = (kit(|heard| gallery_set(heard, writes)).await, kit(writes).await);
     let revision = revision(&kit).await;
-    let write = async |fields: ModelFields| {
-        let expect = expect(&revision, Some("\"7\""));
+    let of_gallery_now = of_gallery.look().await.unwrap().set.revision;
+    let write_to = async |kit: &Kit, revision: &Revision, fields: ModelFields| {
+        let expect = expect(revision, Some("\"7\""));
         let answer = kit.azure.update_model(&Sheet::new().order(), &fields, &expect).await;
         assert!(matches!(answer, Answer::Accepted(Some(_))), "{answer:?}");
-        last(&kit).json()
+        last(kit).json()
     };
+    let write = async |fields: ModelFields| write_to(&kit, &revision, fields).await;
+    let by_id = async |fields: ModelFields| write_to(&of_gallery, &of_gallery_now, fields).await;
     let image = |text: &str| ModelFields { image: Some(text.into()), ..ModelFields::default() };
     let reference = |image: Value| json!({"properties": {"virtualMachineProfile": {"storageProfile": {"imageReference": image}}}});
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/G/images/I/versions/1.2.3";
-    assert_eq!(write(image(id)).await, reference(json!({"id": id})));
+    assert_eq!(by_id(image(id)).await, reference(json!({"id": id})));
     let urn = json!({"publisher": "p", "offer": "o", "sku": "s", "version": "2.0"});
     assert_eq!(write(image("p:o:s:2.0")).await, reference(urn));
     let shared = "/SharedGalleries/u/Images/I/Versions/1.0.0";
-    assert_eq!(write(image(shared)).await, reference(json!({"sharedGalleryImageId": shared})));
+    assert_eq!(by_id(image(shared)).await, reference(json!({"sharedGalleryImageId": shared})));
     let community = "/CommunityGalleries/u/Images/I/Versions/1.0.0";
     assert_eq!(
-        write(image(community)).await,
+        by_id(image(community)).await,
         reference(json!({"communityGalleryImageId": community}))
     );
     let size = ModelFields { vm_size: Some("Standard_D4s_v3".into()), ..ModelFields::default() };
@@ -202,6 +205,41 @@ async fn a_model_write_carries_only_what_the_pool_owns() {
         assert_eq!(refusal(&answer).0, Refusal::Invalid, "{strange}");
     }
     assert_eq!(kit.server.heard().len(), before);
+}
+
+const GALLERY: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/G/images/I/versions/1.0.0";
+
+/// A set whose image is of a gallery; all else is answered as by `others`.
+fn gallery_set(heard: &Heard, others: fn(&Heard) -> Says) -> Says {
+    if heard.verb != "GET" || !heard.target.contains("userData") {
+        return others(heard);
+    }
+    let mut shown = set();
+    shown["properties"]["virtualMachineProfile"]["storageProfile"]["imageReference"] =
+        json!({"id": GALLERY});
+    Says::json(&shown)
+}
+
+/// Azure refuses each of these for good, so none of them is sent.
+#[tokio::test]
+async fn an_image_that_the_set_can_never_take_is_not_sent() {
+    let (of_gallery, of_market) =
+        (kit(|heard| gallery_set(heard, writes)).await, kit(writes).await);
+    for (kit, image, code, says) in [
+        (&of_gallery, "p:o:s:2.0", "ImageTypeChangeNotAllowed", "gallery"),
+        (&of_market, GALLERY, "ImageTypeChangeNotAllowed", "marketplace"),
+        (&of_market, "p:other:s:2.0", "PropertyChangeNotAllowed", "offer"),
+        (&of_market, "other:o:s:2.0", "PropertyChangeNotAllowed", "publisher"),
+    ] {
+        let revision = kit.look().await.unwrap().set.revision;
+        let fields = ModelFields { image: Some(image.into()), ..ModelFields::default() };
+        let expect = expect(&revision, Some("\"7\""));
+        let answer = kit.azure.update_model(&Sheet::new().order(), &fields, &expect).await;
+        let Answer::Refused(no) = answer else { panic!("{image}: {answer:?}") };
+        assert_eq!((no.refusal, no.code.as_deref()), (Refusal::Invalid, Some(code)), "{image}");
+        assert!(no.message.as_deref().unwrap().contains(says), "{image}: {no:?}");
+        assert_eq!(kit.server.count("PATCH", ""), 0, "{image}");
+    }
 }
 
 #[tokio::test]

@@ -171,7 +171,7 @@ fn a_rolling_upgrade_to_a_bad_image_ends_faulted() {
     let rolling = json!({ "properties": { "upgradePolicy": { "mode": "Rolling" } } });
     client.patch(SET, &rolling).expect(200);
     client.wait(60);
-    let image = json!({ "publisher": "p", "offer": "o", "sku": "s", "version": "9.9.9" });
+    let image = json!({ "publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "9.9.9" });
     order(&client, "deeds", &json!({ "deed": { "badImage": { "image": image } } })).expect(200);
     let body = json!({ "properties": { "virtualMachineProfile": { "storageProfile":
         { "imageReference": image } } } });

@@ -140,7 +140,7 @@ fn an_upgrade_brings_the_model_and_a_reimage_the_custom_data() {
     let vm_now = || client.get(&vm("0")).expect(200).json();
     let before = vm_now();
     let body = json!({ "properties": { "virtualMachineProfile": { "storageProfile": { "imageReference":
-        { "publisher": "p", "offer": "o", "sku": "s", "version": "7.0.0" } } } } });
+        { "publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "7.0.0" } } } } });
     client.patch(SET, &body).expect(200);
     client.wait(60);
     assert_eq!(vm_now()["properties"]["latestModelApplied"], false);

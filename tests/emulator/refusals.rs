@@ -184,3 +184,43 @@ fn a_resource_has_fifty_tags_and_a_name_of_sixty_four_at_most() {
     }
     put(64).expect(201);
 }
+
+#[test]
+fn the_kind_of_an_image_and_its_offer_are_decided_when_the_set_is_made() {
+    let gallery = |version: &str| {
+        format!(
+            "{SUB}/resourceGroups/rg/providers/Microsoft.Compute/galleries/g/images/i/versions/{version}"
+        )
+    };
+    let body = |image: Value| {
+        json!({ "properties": { "virtualMachineProfile": { "storageProfile":
+            { "imageReference": image } } } })
+    };
+    let urn = |publisher: &str, offer: &str, version: &str| {
+        body(json!({ "publisher": publisher, "offer": offer, "sku": "server", "version": version }))
+    };
+    let client = Client::web();
+    let refused = client.patch(SET, &body(json!({ "id": gallery("1.0.0") }))).expect(409);
+    assert_eq!(refused.code(), "OperationNotAllowed");
+    assert_eq!(
+        refused.json()["error"]["message"],
+        "The Image type for a Virtual Machine Scale Set may not be changed."
+    );
+    let other = client.patch(SET, &urn("Canonical", "other", "1")).expect(409);
+    assert_eq!(other.code(), "PropertyChangeNotAllowed");
+    assert_eq!(other.json()["error"]["target"], "imageReference.offer");
+    client.patch(SET, &urn("p", "ubuntu-24_04-lts", "1")).expect(409);
+    client.patch(SET, &urn("canonical", "ubuntu-24_04-lts", "7.0.0")).expect(200);
+    client.patch(SET, &body(json!({ "version": "8.0.0" }))).expect(200);
+
+    let client =
+        Client::new(&json!({ "scaleSets": [{ "name": "web", "image": gallery("1.0.0") }] }));
+    client.patch(SET, &urn("p", "o", "1")).expect(409);
+    client.patch(SET, &body(json!({ "id": gallery("2.0.0") }))).expect(200);
+    client.wait(60);
+    let shared = "/SharedGalleries/u/Images/i/Versions/3.0.0";
+    client.patch(SET, &body(json!({ "sharedGalleryImageId": shared }))).expect(200);
+    let image = "/properties/virtualMachineProfile/storageProfile/imageReference";
+    let shown = client.get(SET).expect(200).json();
+    assert_eq!(shown.pointer(image), Some(&json!({ "sharedGalleryImageId": shared })));
+}

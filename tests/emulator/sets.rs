@@ -70,7 +70,7 @@ fn a_sparse_put_changes_the_size_and_nothing_else() {
 fn a_patch_of_the_model_reaches_new_vms_only() {
     let client = Client::web();
     let body = json!({ "sku": { "capacity": 4 }, "properties": { "virtualMachineProfile": { "storageProfile":
-        { "imageReference": { "publisher": "p", "offer": "o", "sku": "s", "version": "9.9.9" } } } } });
+        { "imageReference": { "publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "9.9.9" } } } } });
     let etag = client.get(SET).expect(200).json()["etag"].as_str().unwrap().to_owned();
     let target = format!("{SET}?{VERSION}");
     let written = client.ask("PATCH", &target, &[("if-match", &etag)], &body).expect(200);
@@ -226,7 +226,7 @@ fn native_actors_are_what_the_document_says() {
     client.wait(60);
     client.get(&format!("{SET}/rollingUpgrades/latest")).expect(404);
     let image = json!({ "properties": { "virtualMachineProfile": { "storageProfile": { "imageReference":
-        { "id": "/x/images/y/versions/2.0.0" } } } } });
+        { "version": "2.0.0" } } } } });
     client.patch(SET, &image).expect(200);
     let run = client.get(&format!("{SET}/rollingUpgrades/latest")).expect(200).json();
     assert_eq!(run["properties"]["runningStatus"]["code"], "RollingForward");

@@ -353,6 +353,7 @@ fn conflict(refused: &Refused, at: Time) -> BackOff {
         zone: None,
         size: Pool::new(1, "1", "0").set.vm_size,
         code: refused.code.clone(),
+        message: None,
         times: 1,
         at,
         until: at,

@@ -103,6 +103,7 @@ fn a_moment_that_is_known_is_the_next_look() {
         refusal: Refusal::Conflict,
         zone: None,
         code: None,
+        message: None,
         times: 1,
         at: NOW.minus(Span::seconds(10)),
         until: NOW.plus(Span::seconds(50)),

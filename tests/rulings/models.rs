@@ -2,7 +2,7 @@
 
 use poolkeeper::model::action::{Action, ModelWrite};
 use poolkeeper::model::inventory::{ModelFields, Orchestration};
-use poolkeeper::model::journal::{Outcome, Phase, Refusal};
+use poolkeeper::model::journal::{Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::Lifecycle;
 use poolkeeper::model::plan::{AskVerb, Follow, RolloutPhase};
 use poolkeeper::model::policy::{Image, Method, OnFailure, Rollback};
@@ -156,6 +156,25 @@ fn a_refused_write_is_asked_again_and_does_not_stop_the_pool_for_ever() {
     assert_eq!(written(&later.plan()), None);
 }
 
+/// A person reads the cloud's own sentence in the hold, and so in status and history.
+#[test]
+fn a_hold_for_a_refused_write_says_what_the_cloud_said() {
+    let sentence = "The Image type for a Virtual Machine Scale Set may not be changed.";
+    let no = Refused {
+        code: Some("ImageTypeChangeNotAllowed".into()),
+        message: Some(sentence.into()),
+        ..Refused::plain(Refusal::Invalid)
+    };
+    let pool = owned(Pool::new(3, "1", "0").settled().new_ready(3), "v3", "v2");
+    let first = pool.plan();
+    let action = first.planned.actions[0].clone();
+    let at = pool.now.plus(Span::seconds(5));
+    let ended = Phase::Ended { at, accepted: None, outcome: Outcome::Refused(no) };
+    let turn = pool.after(&first, Span::seconds(10)).entry(action, Span::seconds(10), ended).plan();
+    let hold = turn.planned.report.holds.iter().find(|hold| hold.say.contains(sentence)).unwrap();
+    assert_eq!(hold.verb, Some("retry"), "it does not pass by itself");
+}
+
 #[test]
 fn a_refused_write_that_the_set_carries_and_then_does_not_waits_longer_each_time() {
     let lacks = || owned(Pool::new(3, "1", "0").settled().new_ready(3), "v3", "v2");
@@ -163,6 +182,7 @@ fn a_refused_write_that_the_set_carries_and_then_does_not_waits_longer_each_time
         fields: fields("v3"),
         refusal: Refusal::Conflict,
         code: None,
+        message: None,
         times: 3,
         at: NOW.minus(Span::minutes(1)),
         until: NOW.plus(Span::minutes(3)),

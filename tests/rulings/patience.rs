@@ -236,8 +236,8 @@ fn a_delete_that_went_well_ends_the_wait_after_an_older_refusal_and_no_newer_one
         let (at, until) = (pool.now.minus(refused), pool.now.plus(Span::minutes(5)));
         let pool = pool.delete_ended(&["n5"], Span::minutes(2), Outcome::Done).state(|s| {
             let (verb, refusal) = (Verb::Delete, Refusal::Throttled);
-            let (code, times, retry_at) = (None, 1, None);
-            let known = RequestBackOff { verb, refusal, code, times, at, until, retry_at };
+            let (code, message, times, retry_at) = (None, None, 1, None);
+            let known = RequestBackOff { verb, refusal, code, message, times, at, until, retry_at };
             s.request_backoff.push(known);
         });
         pool.plan().planned.state.request_backoff.len()

@@ -293,6 +293,7 @@ fn retry_lifts_our_back_offs_and_none_that_the_cloud_asked_for() {
                 refusal: Refusal::Throttled,
                 zone: None,
                 code: None,
+                message: None,
                 times: 3,
                 at: NOW,
                 until: NOW.plus(Span::minutes(20)),

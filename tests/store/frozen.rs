@@ -47,6 +47,7 @@ fn refused() -> Refused {
     Refused {
         refusal: Refusal::NoCapacity,
         code: Some("ZonalAllocationFailed".into()),
+        message: None,
         zone: Some(Zone::new("2")),
         retry_at: Some(at(90)),
     }
@@ -165,6 +166,7 @@ fn state() -> PoolState {
             zone: None,
             size: Some("Standard_D2s_v5".into()),
             code: None,
+            message: None,
             times: 2,
             at: at(1),
             until: at(60),

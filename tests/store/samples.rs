@@ -171,6 +171,7 @@ fn refused() -> impl Strategy<Value = Refused> {
     (refusal, option(boxed()), option(text()), option(time())).prop_map(
         |(refusal, code, zone, retry_at)| Refused {
             refusal,
+            message: code.clone(),
             code,
             zone: zone.map(Zone::new),
             retry_at,

@@ -136,8 +136,14 @@ def scale():
 def update_the_model_with_if_match():
     sets = client().virtual_machine_scale_sets
     before = sets.get(GROUP, "py")
-    image = {"publisher": "p", "offer": "o", "sku": "s", "version": "2.0.0"}
-    patch = {"properties": {"virtualMachineProfile": {"storageProfile": {"imageReference": image}}}}
+    def to(image):
+        return {"properties": {"virtualMachineProfile": {"storageProfile": {"imageReference": image}}}}
+
+    gallery = before.id.split("/virtualMachineScaleSets/")[0] + "/galleries/shared/images/web"
+    fails(ResourceExistsError, 409, "OperationNotAllowed", lambda: sets.begin_update(GROUP, "py", to({"id": gallery})))
+    fails(ResourceExistsError, 409, "PropertyChangeNotAllowed",
+          lambda: sets.begin_update(GROUP, "py", to({"publisher": "p", "offer": "other", "sku": "s", "version": "1"})))
+    patch = to({"publisher": "p", "offer": "o", "sku": "s", "version": "2.0.0"})
     condition = {"etag": before.etag, "match_condition": MatchConditions.IfNotModified}
     after = sets.begin_update(GROUP, "py", patch, **condition).result()
     assert after.etag != before.etag

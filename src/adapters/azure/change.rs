@@ -9,10 +9,11 @@ use url::Url;
 
 use super::Azure;
 use super::http::{Ask, Unheard, Verb};
+use super::image::image_reference;
 use super::known::Known;
 use super::members::members;
 use super::operation::{self, Address};
-use super::path::{self, SetPath};
+use super::path::SetPath;
 use super::print::Step;
 use super::protection::Harm;
 use super::refusal;
@@ -111,12 +112,19 @@ impl ChangeCloud for Azure {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
+        let Some(body) = self.model_patch(order.set, fields) else {
+            return refused(Refusal::Invalid, "InvalidImage");
+        };
+        // Azure's refusal would be final: the last listing shows as much.
+        let kind = self.shelf.of(order.set).and_then(|known| known.image);
+        let wanted = fields.image.as_deref();
+        if let Some(no) = kind.zip(wanted).and_then(|(kind, image)| kind.refuses(image)) {
+            let (code, message) = (Some(no.code.into()), Some(no.message.into()));
+            return Answer::Refused(Refused { code, message, ..Refused::plain(Refusal::Invalid) });
+        }
         let etag = match self.verify(order, &path, expect, None).await {
             Ok(etag) => etag,
             Err(stop) => return stop,
-        };
-        let Some(body) = self.model_patch(order.set, fields) else {
-            return refused(Refusal::Invalid, "InvalidImage");
         };
         self.patch(order, &path, &body, etag.as_ref()).await
     }
@@ -378,27 +386,6 @@ impl Azure {
         }
         Some(Value::Object(body))
     }
-}
-
-/// An image as pool files write it: an id, or `publisher:offer:sku:version`.
-fn image_reference(image: &str) -> Option<Value> {
-    let begins =
-        |with: &str| image.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
-    if begins("/subscriptions/") {
-        return Some(json!({"id": image}));
-    }
-    if begins("/sharedGalleries/") {
-        return Some(json!({"sharedGalleryImageId": image}));
-    }
-    if begins("/communityGalleries/") {
-        return Some(json!({"communityGalleryImageId": image}));
-    }
-    let parts: Vec<&str> = image.split(':').collect();
-    let [publisher, offer, sku, version] = parts[..] else { return None };
-    parts
-        .iter()
-        .all(|part| path::is_name(part))
-        .then(|| json!({"publisher": publisher, "offer": offer, "sku": sku, "version": version}))
 }
 
 fn refused(refusal: Refusal, code: &str) -> Answer {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::brief::Brief;
+use super::image::ImageKind;
 use super::print::{Model, Step};
 use super::protection::ProtectionRead;
 use crate::model::action::Target;
@@ -27,6 +28,7 @@ pub(super) struct Known {
     /// Its machines' OS disks are on their hosts.
     pub ephemeral: bool,
     pub model: Model,
+    pub image: Option<ImageKind>,
     pub since: Since,
     /// Every tag of the set: a write of some carries the others along.
     pub tags: BTreeMap<String, String>,

@@ -14,6 +14,7 @@ mod condition;
 mod date;
 mod facts;
 mod http;
+mod image;
 mod known;
 mod members;
 mod operation;

@@ -8,6 +8,7 @@ use super::Azure;
 use super::brief::Brief;
 use super::condition::{condition, protection, worked_on};
 use super::http::{Ask, Unheard, Verb};
+use super::image::ImageKind;
 use super::known::{Known, Row, Shelf, Since};
 use super::members::{Belongs, Members, members};
 use super::path::SetPath;
@@ -342,6 +343,7 @@ impl Read {
             spot: self.set.is_spot(),
             ephemeral: self.set.is_ephemeral(),
             model: self.model.clone(),
+            image: self.set.image().as_ref().and_then(ImageKind::of),
             since: self.since,
             tags: self.tags(),
             rows: rows.into(),

@@ -115,6 +115,7 @@ fn machines_are_drained_and_put_back_in_turn() {
                 verb: Verb::Reimage,
                 refusal: Refusal::Forbidden,
                 code: None,
+                message: None,
                 times: 1,
                 at: ago(Span::minutes(5)),
                 until: NOW.plus(Span::minutes(25)),

@@ -58,6 +58,7 @@ keys! {
         }
         may {
             code: Option<Box<str>>,
+            message: Option<Box<str>>,
             zone: Option<Zone>,
             retry_at: Option<Time>,
         }

@@ -171,6 +171,7 @@ keys! {
         }
         may {
             code: Option<Box<str>>,
+            message: Option<Box<str>>,
             retry_at: Option<Time>,
             answered: bool,
         }
@@ -290,6 +291,7 @@ keys! {
         }
         may {
             code: Option<Box<str>>,
+            message: Option<Box<str>>,
             retry_at: Option<Time>,
         }
     }
@@ -314,6 +316,7 @@ keys! {
             zone: Option<Zone>,
             size: Option<Box<str>>,
             code: Option<Box<str>>,
+            message: Option<Box<str>>,
             retry_at: Option<Time>,
             granted: Option<u32>,
             asked: Option<u32>,

@@ -1,7 +1,7 @@
 //! What the model in the set waits for, whatever a rollout does.
 
 use crate::model::budget::HoldReason;
-use crate::model::journal::Refusal;
+use crate::model::journal::{Refusal, reason};
 use crate::plan::journal::Journal;
 use crate::plan::looks::SOON;
 use crate::plan::{Desk, desired, model};
@@ -58,7 +58,8 @@ fn refused(desk: &mut Desk) {
         hold.verb = rolls.then_some("abort");
         return;
     }
-    let say = format!("a write of the model was refused ({code}); next try {}", known.until);
+    let why = reason(known.refusal, known.code.as_deref(), known.message.as_deref());
+    let say = format!("a write of the model was refused ({why}); next try {}", known.until);
     let hold = desk.holds.add(HoldReason::Refused, say);
     hold.number("times", i64::from(known.times)).again(known.until);
     // These do not change by themselves.

@@ -85,6 +85,7 @@ fn known(model: Model, since: Since, step: Step) -> Known {
         spot: false,
         ephemeral: false,
         model,
+        image: None,
         since,
         tags: BTreeMap::new(),
         rows: [row].into(),

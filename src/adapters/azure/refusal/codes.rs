@@ -154,6 +154,16 @@ const TEXTS: &[(&[&str], Meaning, Option<&str>)] = &[
     (&["marked for deletion"], Meaning::Is(Gone), None),
     (&["preempted by a more recent operation"], Meaning::Is(Preempted), None),
     (&["Max price change is not allowed"], Meaning::Is(Invalid), None),
+    (
+        &["Image type for a Virtual Machine Scale Set may not be changed"],
+        Meaning::Is(Invalid),
+        Some("ImageTypeChangeNotAllowed"),
+    ),
+    (
+        &["Changing property", "is not allowed"],
+        Meaning::Is(Invalid),
+        Some("PropertyChangeNotAllowed"),
+    ),
     (&["another operation is in progress"], Meaning::Is(Conflict), None),
     (&["An ongoing operation is changing power state"], Meaning::Is(Conflict), None),
     (&["rolling upgrade is in progress"], Meaning::Is(Conflict), None),

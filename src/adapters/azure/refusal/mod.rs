@@ -27,6 +27,10 @@ const NO_RATE: [Refusal; 4] =
 /// As much of a message as is kept.
 const LONGEST_SAYING: usize = 400;
 
+/// As much of it as a hold shows and a record keeps.
+// 300: the cause stands in the first sentence or two.
+const LONGEST_MESSAGE: usize = 300;
+
 /// A refusal, with what people and support need to know of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
@@ -62,9 +66,10 @@ pub(super) fn of_answer(reply: &Reply) -> Told {
         _ => told_wait,
     };
     let message = faults.told(|f| f.message.as_deref().filter(|m| !m.starts_with('{')));
+    let said = message.map(kept);
     let message = message.map_or_else(|| format!("ARM answered {}", reply.status), shorten);
     Told {
-        refused: Refused { refusal, code, zone: zone(&faults), retry_at },
+        refused: Refused { refusal, code, message: said, zone: zone(&faults), retry_at },
         message: message.into(),
         target: faults.told(|f| f.target.as_deref()).map(Into::into),
         request_id: reply.request_id().map(Into::into),
@@ -82,9 +87,11 @@ pub(super) fn of_operation(
     let target = faults.told(|f| f.target.as_deref());
     let zonal = code.as_deref().is_some_and(|code| code.to_ascii_lowercase().contains("zonal"));
     let zone = zone(&faults).or_else(|| target.and_then(zone_of).filter(|_| zonal));
-    let message = faults.told(|f| f.message.as_deref()).map_or_else(String::new, shorten);
+    let message = faults.told(|f| f.message.as_deref().filter(|m| !m.starts_with('{')));
+    let said = message.map(kept);
+    let message = message.map_or_else(String::new, shorten);
     Some(Told {
-        refused: Refused { refusal, code, zone, retry_at: None },
+        refused: Refused { refusal, code, message: said, zone, retry_at: None },
         message: message.into(),
         target: target.map(Into::into),
         request_id: None,
@@ -165,9 +172,22 @@ fn zone(faults: &Faults) -> Option<Zone> {
 }
 
 fn shorten(message: &str) -> String {
-    let one_line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    match one_line.char_indices().nth(LONGEST_SAYING) {
-        Some((end, _)) => format!("{}…", &one_line[..end]),
-        None => one_line,
+    cut(&message.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_SAYING)
+}
+
+/// For holds, records and history. Addresses in it lose what follows their path, where signatures stand.
+fn kept(message: &str) -> Box<str> {
+    let without_query = |word: &str| match word.split_once('?') {
+        Some((address, _)) if address.contains("://") => format!("{address}?…"),
+        _ => word.to_owned(),
+    };
+    let words: Vec<String> = message.split_whitespace().map(without_query).collect();
+    cut(&words.join(" "), LONGEST_MESSAGE).into()
+}
+
+fn cut(text: &str, longest: usize) -> String {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }

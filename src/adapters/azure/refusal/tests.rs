@@ -50,6 +50,9 @@ const REQUESTS: &[(u16, &str, &str, Refusal)] = &[
     (409, "OperationNotAllowed", "InstanceIds may not contain instances that are protected from scale set actions. The following instance ids are protected from scale set action: 4, 5.", Refusal::Forbidden),
     (400, "InvalidParameter", "The protectionPolicy properties protectFromScaleIn and protectFromScaleSetActions conflict with each other.", Refusal::Invalid),
     (409, "OperationNotAllowed", "Max price change is not allowed. For more information, see http://aka.ms/AzureSpot/errormessages", Refusal::Invalid),
+    (409, "OperationNotAllowed", "The Image type for a Virtual Machine Scale Set may not be changed.", Refusal::Invalid),
+    (409, "PropertyChangeNotAllowed", "Changing property 'imageReference.offer' is not allowed.", Refusal::Invalid),
+    (409, "OperationNotAllowed", "Changing property 'imageReference.offer' is not allowed.", Refusal::Invalid),
     (409, "OperationNotAllowed", "something nobody has seen yet", Refusal::Conflict),
     (409, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress.", Refusal::Conflict),
     (400, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress.", Refusal::Conflict),
@@ -247,4 +250,21 @@ fn sayings_are_one_short_line() {
     let say = told.say();
     assert!(say.starts_with("AuthorizationFailed: a b xxx") && say.ends_with("(request r-1)"));
     assert!(say.chars().count() < LONGEST_SAYING + 60 && !say.contains('\n'), "{say}");
+}
+
+#[test]
+fn azures_own_sentence_is_kept_short_and_without_signatures() {
+    let kind = "The Image type for a Virtual Machine Scale Set may not be changed.";
+    let told = answer(409, &error("OperationNotAllowed", kind));
+    assert_eq!(told.refused.code.as_deref(), Some("ImageTypeChangeNotAllowed"));
+    assert_eq!(told.refused.message.as_deref(), Some(kind));
+    let long = answer(400, &error("InvalidParameter", &"ab ".repeat(400)));
+    assert_eq!(long.refused.message.unwrap().chars().count(), LONGEST_MESSAGE + 1);
+    let signed =
+        "The blob https://a.blob.core.windows.net/v/d.vhd?sv=1&sig=SECRET cannot be\nread. Why?";
+    let kept = answer(400, &error("InvalidParameter", signed)).refused.message.unwrap();
+    assert_eq!(&*kept, "The blob https://a.blob.core.windows.net/v/d.vhd?… cannot be read. Why?");
+    assert_eq!(answer(409, "{}").refused.message, None, "nothing was said");
+    let failed = operation("SkuNotAvailable", "No room.", None).unwrap();
+    assert_eq!(failed.refused.message.as_deref(), Some("No room."));
 }

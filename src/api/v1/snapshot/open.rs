@@ -285,6 +285,7 @@ fn refused(
         (false, Some(refusal)) => Ok(Some(Refused {
             refusal,
             code: ending.code.map(Text::to_box),
+            message: ending.message.map(Text::to_box),
             zone: ending.zone.map(|zone| strings.zone(zone.as_str())),
             retry_at: ending.retry_at,
         })),

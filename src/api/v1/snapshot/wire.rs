@@ -209,6 +209,8 @@ macro_rules! ending {
             #[serde(borrow)]
             code: Option<Text<'a>>,
             #[serde(borrow)]
+            message: Option<Text<'a>>,
+            #[serde(borrow)]
             zone: Option<Text<'a>>,
             retry_at: Option<Stamp>,
             $($(#[$more])* pub $key: $ty,)*
@@ -220,6 +222,7 @@ macro_rules! ending {
                     ok: self.ok,
                     refusal: self.refusal.map(|word| word.0),
                     code: self.code.as_ref(),
+                    message: self.message.as_ref(),
                     zone: self.zone.as_ref(),
                     retry_at: self.retry_at.map(|at| at.0),
                 }
@@ -233,6 +236,7 @@ pub(super) struct Ending<'a> {
     pub ok: bool,
     pub refusal: Option<Refusal>,
     pub code: Option<&'a Text<'a>>,
+    pub message: Option<&'a Text<'a>>,
     pub zone: Option<&'a Text<'a>>,
     pub retry_at: Option<Time>,
 }

@@ -1,0 +1,93 @@
+//! Images: as pool files write them, as ARM reads them, and what of a set's image may change.
+
+use serde_json::{Value, json};
+
+use super::path;
+use super::wire::some;
+use super::wire::vm::Image;
+
+/// What of an image is decided when the set is made. Azure refuses every later change of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ImageKind {
+    Marketplace {
+        publisher: Box<str>,
+        offer: Box<str>,
+    },
+    /// Of a gallery, or a managed image.
+    ById,
+}
+
+/// Why a set does not take an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ImageRefusal {
+    pub code: &'static str,
+    pub message: &'static str,
+}
+
+const OTHER_KIND: ImageRefusal = ImageRefusal {
+    code: "ImageTypeChangeNotAllowed",
+    message: "Azure lets no set change between a marketplace image and one of a gallery or a managed image: name an image \
+              of the set's own kind, or make a new set",
+};
+const OTHER_OFFER: ImageRefusal = ImageRefusal {
+    code: "PropertyChangeNotAllowed",
+    message: "Azure sets publisher and offer of a marketplace image when the set is made, and refuses others: name an \
+              image of that offer, or make a new set",
+};
+
+impl ImageKind {
+    pub fn of(image: &Image<'_>) -> Option<Self> {
+        let ids = [&image.id, &image.shared_gallery_image_id, &image.community_gallery_image_id];
+        if ids.into_iter().any(|id| some(id.as_ref()).is_some()) {
+            return Some(Self::ById);
+        }
+        let (publisher, offer) = (some(image.publisher.as_ref())?, some(image.offer.as_ref())?);
+        Some(Self::Marketplace { publisher: publisher.into(), offer: offer.into() })
+    }
+
+    fn of_name(image: &str) -> Self {
+        match image.split(':').collect::<Vec<_>>()[..] {
+            [publisher, offer, _, _] => {
+                Self::Marketplace { publisher: publisher.into(), offer: offer.into() }
+            }
+            _ => Self::ById,
+        }
+    }
+
+    /// Why a set with such an image does not take `image`.
+    pub fn refuses(&self, image: &str) -> Option<ImageRefusal> {
+        match (self, &Self::of_name(image)) {
+            (Self::ById, Self::ById) => None,
+            (
+                Self::Marketplace { publisher, offer },
+                Self::Marketplace { publisher: other, offer: other_offer },
+            ) => {
+                let same = publisher.eq_ignore_ascii_case(other)
+                    && offer.eq_ignore_ascii_case(other_offer);
+                (!same).then_some(OTHER_OFFER)
+            }
+            _ => Some(OTHER_KIND),
+        }
+    }
+}
+
+/// An image as pool files write it: an id, or `publisher:offer:sku:version`.
+pub(super) fn image_reference(image: &str) -> Option<Value> {
+    let begins =
+        |with: &str| image.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
+    if begins("/subscriptions/") {
+        return Some(json!({"id": image}));
+    }
+    if begins("/sharedGalleries/") {
+        return Some(json!({"sharedGalleryImageId": image}));
+    }
+    if begins("/communityGalleries/") {
+        return Some(json!({"communityGalleryImageId": image}));
+    }
+    let parts: Vec<&str> = image.split(':').collect();
+    let [publisher, offer, sku, version] = parts[..] else { return None };
+    parts
+        .iter()
+        .all(|part| path::is_name(part))
+        .then(|| json!({"publisher": publisher, "offer": offer, "sku": sku, "version": version}))
+}
