@@ -73,16 +73,21 @@ async fn a_token_is_shown_to_nobody_else() {
         "http://management.azure.com/x",
         "http://management.azure.com:443/x",
         "http://127.0.0.1/x",
-        "https://eastus.management.azure.com/x",
+        "https://eastus.management.chinacloudapi.cn/x",
+        "https://eastus.management.azure.com:8443/x",
+        "https://eastus.management.azure.com.evil.example/x",
+        "https://evil-management.azure.com/x",
     ] {
         let mut request = Request::new(Url::parse(url).unwrap(), Method::Get);
         let refused = token.authorize(&mut request).unwrap_err();
         assert!(refused.to_string().starts_with("a token for https://management.azure.com"));
         assert_eq!(request.headers().iter().count(), 0, "{url}");
     }
-    let mut same =
-        Request::new(Url::parse("https://MANAGEMENT.azure.com:443/x").unwrap(), Method::Get);
-    token.authorize(&mut same).unwrap();
+    // A region's own host is of the same cloud: answers of the one name the other.
+    for same in ["https://MANAGEMENT.azure.com:443/x", "https://eastus.management.azure.com/x"] {
+        let mut same = Request::new(Url::parse(same).unwrap(), Method::Get);
+        token.authorize(&mut same).unwrap();
+    }
 }
 
 #[test]

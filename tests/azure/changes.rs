@@ -1,9 +1,12 @@
 //! Changes: exactly what is sent, and what each answer becomes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use poolkeeper::act::{Answer, ChangeCloud, Poll};
 use poolkeeper::model::ids::{Etag, Revision};
 use poolkeeper::model::inventory::ModelFields;
-use poolkeeper::model::journal::Refusal;
+use poolkeeper::model::journal::{CHANGED_SINCE_READ, Refusal};
 use poolkeeper::model::machine::Protection;
 use poolkeeper::model::time::Span;
 use serde_json::{Value, json};
@@ -39,7 +42,7 @@ fn refusal(answer: &Answer) -> (Refusal, Option<String>) {
 }
 
 #[tokio::test]
-async fn a_raise_writes_the_number_and_nothing_else() {
+async fn a_raise_writes_the_number_and_the_size_it_read() {
     let kit = kit(writes).await;
     let revision = revision(&kit).await;
     let answer =
@@ -50,7 +53,10 @@ async fn a_raise_writes_the_number_and_nothing_else() {
         (sent.verb.as_str(), sent.target),
         ("PATCH", format!("{SET}?api-version=2024-07-01"))
     );
-    assert_eq!(serde_json::from_str::<Value>(&sent.body).unwrap(), json!({"sku": {"capacity": 5}}));
+    assert_eq!(
+        serde_json::from_str::<Value>(&sent.body).unwrap(),
+        json!({"sku": {"name": "Standard_D2s_v3", "capacity": 5}})
+    );
     assert!(sent.headers.contains(&("if-match".into(), "\"7\"".into())));
     assert!(sent.headers.contains(&("content-type".into(), "application/json".into())));
     assert_eq!(kit.server.count("GET", "userData"), 2, "and once more right before the write");
@@ -190,7 +196,8 @@ async fn a_model_write_carries_only_what_the_pool_owns() {
         reference(json!({"communityGalleryImageId": community}))
     );
     let size = ModelFields { vm_size: Some("Standard_D4s_v3".into()), ..ModelFields::default() };
-    assert_eq!(write(size).await, json!({"sku": {"name": "Standard_D4s_v3"}}), "and no capacity");
+    let both = json!({"sku": {"name": "Standard_D4s_v3", "capacity": 2}});
+    assert_eq!(write(size).await, both, "with the number of this moment");
     let tags = [("Team".into(), "other".into()), ("new".into(), "x".into())].into();
     let tagged = write(ModelFields { tags, ..ModelFields::default() }).await;
     assert_eq!(tagged, json!({"tags": {"Team": "other", "new": "x"}}));
@@ -218,6 +225,30 @@ fn gallery_set(heard: &Heard, others: fn(&Heard) -> Says) -> Says {
     shown["properties"]["virtualMachineProfile"]["storageProfile"]["imageReference"] =
         json!({"id": GALLERY});
     Says::json(&shown)
+}
+
+/// A write of the size carries the number: one that moved since the listing would be taken back by it.
+#[tokio::test]
+async fn a_size_is_not_written_over_a_number_that_moved() {
+    let capacity = Arc::new(AtomicU32::new(2));
+    let now = Arc::clone(&capacity);
+    let kit = kit(move |heard| {
+        if heard.verb != "GET" || !heard.target.contains("userData") {
+            return writes(heard);
+        }
+        let mut shown = set();
+        shown["sku"]["capacity"] = json!(now.load(Ordering::SeqCst));
+        Says::json(&shown)
+    })
+    .await;
+    let revision = revision(&kit).await;
+    capacity.store(4, Ordering::SeqCst);
+    let fields = ModelFields { vm_size: Some("Standard_D4s_v3".into()), ..ModelFields::default() };
+    let expect = expect(&revision, Some("\"7\""));
+    let answer = kit.azure.update_model(&Sheet::new().order(), &fields, &expect).await;
+    let code = Some(CHANGED_SINCE_READ.to_owned());
+    assert_eq!(refusal(&answer), (Refusal::Conflict, code));
+    assert_eq!(kit.server.count("PATCH", ""), 0);
 }
 
 /// Azure refuses each of these for good, so none of them is sent.

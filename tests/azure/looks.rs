@@ -173,6 +173,42 @@ async fn a_machine_that_nobody_could_name_is_a_gap_and_no_absence() {
 }
 
 #[tokio::test]
+async fn a_row_of_another_shape_is_a_gap_and_the_others_are_read() {
+    let strange = |n: u32, at: &str, value: Value| {
+        let mut row = machine(n);
+        *row.pointer_mut(at).unwrap() = value;
+        row
+    };
+    let seen = rows(vec![
+        machine(0),
+        strange(1, "/properties/latestModelApplied", json!("true")),
+        strange(2, "/zones", json!("1")),
+        strange(3, "/properties", json!(7)),
+        machine(4),
+        json!("no machine"),
+    ])
+    .await;
+    assert_eq!(seen.instances.len(), 2);
+    assert!(!seen.set.complete, "what was not read may be anything");
+    let what: Vec<&str> = seen.gaps.iter().map(|gap| &*gap.what).collect();
+    assert_eq!(what, ["machine web_1", "machine web_2", "machine web_3", "machine ?"]);
+    assert!(seen.gaps[0].why.contains("expected a boolean"), "{:?}", seen.gaps);
+}
+
+#[tokio::test]
+async fn a_flexible_set_without_a_vm_profile_cannot_be_kept() {
+    let kit = kit(|heard| {
+        let mut shown = set();
+        shown["properties"] = json!({"orchestrationMode": "Flexible"});
+        shown.as_object_mut().unwrap().remove("sku");
+        if is_list(heard) { usual(heard) } else { Says::json(&shown) }
+    });
+    let failed = kit.await.look().await.unwrap_err();
+    assert_eq!(failed.refusal, Refusal::Invalid, "no later try brings one");
+    assert!(failed.say.contains("no VM profile"), "{failed}");
+}
+
+#[tokio::test]
 async fn what_a_row_does_not_tell_is_unknown_and_young() {
     let mut bare = machine(0);
     bare["properties"] = json!({"vmId": "x"});

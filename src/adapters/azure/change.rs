@@ -25,6 +25,12 @@ use crate::model::inventory::{ModelFields, Orchestration};
 use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
 use crate::model::machine::Protection;
 
+/// What a write rests on: the version to write against, and the size of the set where it was read again.
+struct Verified {
+    etag: Option<Etag>,
+    size: Option<Box<str>>,
+}
+
 /// What distinguishes one write from another.
 struct Write<'a> {
     class: Class,
@@ -55,12 +61,15 @@ impl ChangeCloud for Azure {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
-        let etag = match self.verify(order, &path, expect, Some(from)).await {
-            Ok(etag) => etag,
+        let Verified { etag, size } = match self.verify(order, &path, expect, Some(from)).await {
+            Ok(verified) => verified,
             Err(stop) => return stop,
         };
-        // Nothing but the number: another size in here would change the model.
-        let body = json!({"sku": {"capacity": to}});
+        // The size goes along as it was read a moment ago: every known client of ARM sends both.
+        let mut body = json!({"sku": {"capacity": to}});
+        if let Some(size) = size {
+            body["sku"]["name"] = json!(size);
+        }
         self.patch(order, &path, &body, etag.as_ref()).await
     }
 
@@ -112,7 +121,7 @@ impl ChangeCloud for Azure {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
-        let Some(body) = self.model_patch(order.set, fields) else {
+        let Some(body) = self.model_patch(order.set, fields, expect.capacity) else {
             return refused(Refusal::Invalid, "InvalidImage");
         };
         // Azure's refusal would be final: the last listing shows as much.
@@ -122,8 +131,10 @@ impl ChangeCloud for Azure {
             let (code, message) = (Some(no.code.into()), Some(no.message.into()));
             return Answer::Refused(Refused { code, message, ..Refused::plain(Refusal::Invalid) });
         }
-        let etag = match self.verify(order, &path, expect, None).await {
-            Ok(etag) => etag,
+        // A write of the size carries the number, which must be the one of this moment.
+        let capacity = fields.vm_size.as_ref().map(|_| expect.capacity);
+        let etag = match self.verify(order, &path, expect, capacity).await {
+            Ok(verified) => verified.etag,
             Err(stop) => return stop,
         };
         self.patch(order, &path, &body, etag.as_ref()).await
@@ -220,9 +231,9 @@ impl Azure {
         path: &SetPath,
         expect: &Expect,
         from: Option<u32>,
-    ) -> Result<Option<Etag>, Answer> {
+    ) -> Result<Verified, Answer> {
         if from.is_none() && expect.etag.is_some() {
-            return Ok(expect.etag.clone());
+            return Ok(Verified { etag: expect.etag.clone(), size: None });
         }
         if self.arm.clock.now() > order.before {
             return Err(Answer::NotSent);
@@ -243,7 +254,9 @@ impl Azure {
                     return Err(refused(Refusal::Conflict, CHANGED_SINCE_READ));
                 }
                 // The capacity and the model are what was read: a version that moved for anything else is no conflict.
-                Ok(expect.etag.clone().map(|etag| now.etag.unwrap_or(etag)))
+                let size = now.sku_name().map(Into::into);
+                let etag = expect.etag.clone().map(|etag| now.etag.unwrap_or(etag));
+                Ok(Verified { etag, size })
             }
         }
     }
@@ -366,10 +379,10 @@ impl Azure {
     }
 
     /// Only the fields the pool owns. All tags of the set go along with ours, whether ARM merges them or not.
-    fn model_patch(&self, set: &ScaleSetId, fields: &ModelFields) -> Option<Value> {
+    fn model_patch(&self, set: &ScaleSetId, fields: &ModelFields, capacity: u32) -> Option<Value> {
         let mut body = Map::new();
         if let Some(size) = &fields.vm_size {
-            body.insert("sku".into(), json!({"name": size}));
+            body.insert("sku".into(), json!({"name": size, "capacity": capacity}));
         }
         if let Some(image) = &fields.image {
             let storage = json!({"imageReference": image_reference(image)?});

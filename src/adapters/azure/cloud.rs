@@ -10,9 +10,14 @@ pub struct Cloud {
     audience: Box<str>,
 }
 
-/// Scheme, host and port.
+/// Scheme, host and port of a cloud's ARM. Microsoft's clouds have one such host for the whole cloud and one for each
+/// region under it, and an answer of the one may name the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin(Box<str>);
+pub struct Origin {
+    exact: Box<str>,
+    /// The host of the whole cloud, where it is one of Microsoft's.
+    cloud: Option<&'static str>,
+}
 
 /// The address itself is not repeated: people write passwords into addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +111,7 @@ impl Cloud {
         Origin::of(&self.resource_manager)
     }
 
-    /// Whether a token may go there: the scheme, host and port of this cloud's ARM, and no other.
+    /// Whether a token may go there: this cloud's ARM, at its own address or another of the same cloud, and no other.
     pub fn owns(&self, url: &Url) -> bool {
         self.origin().takes(url)
     }
@@ -114,17 +119,39 @@ impl Cloud {
 
 impl Origin {
     pub fn of(url: &Url) -> Self {
-        Self(url.origin().ascii_serialization().into())
+        let exact = url.origin().ascii_serialization().into();
+        Self { exact, cloud: hosts().find(|cloud| is_host_of(url, cloud)) }
     }
 
     /// Whether that address is of this origin, and may be sent a token at all.
     pub fn takes(&self, url: &Url) -> bool {
-        Origin::of(url) == *self && may_carry_tokens(url)
+        let of_cloud = self.cloud.is_some_and(|cloud| is_host_of(url, cloud));
+        (of_cloud || *Origin::of(url).exact == *self.exact) && may_carry_tokens(url)
     }
 
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.exact
     }
+}
+
+/// Hosts of the ARM of whole clouds.
+fn hosts() -> impl Iterator<Item = &'static str> {
+    let host =
+        |known: &Known| known.manager.strip_prefix("https://").map(|h| h.trim_end_matches('/'));
+    KNOWN.iter().filter_map(host)
+}
+
+/// The cloud's own host, or that of one of its regions: one word before it, over TLS at the usual port.
+fn is_host_of(url: &Url, cloud: &str) -> bool {
+    let Some(host) = url.host_str().filter(|_| url.scheme() == "https" && url.port().is_none())
+    else {
+        return false;
+    };
+    let region = host.strip_suffix(cloud).and_then(|before| before.strip_suffix('.'));
+    let is_word = |word: &str| {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    };
+    host == cloud || region.is_some_and(is_word)
 }
 
 fn address(what: &'static str, text: &str) -> Result<Url, BadCloud> {
@@ -175,9 +202,35 @@ mod tests {
             "https://management.azure.com.evil.example/",
             "https://management.azure.com:8443/",
             "https://management.azure.com@evil.example/",
-            "https://westus.management.azure.com/",
+            "https://evilmanagement.azure.com/",
+            "https://a.b.management.azure.com/",
+            "https://.management.azure.com/",
+            "http://westus.management.azure.com/",
+            "https://westus.management.azure.com:8443/",
+            "https://management.chinacloudapi.cn/",
+            "https://management.usgovcloudapi.net/",
         ] {
             assert!(!goes(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn regions_and_their_cloud_are_one_arm() {
+        let url = |url: &str| Url::parse(url).unwrap();
+        let (public, region) = (
+            Cloud::named("public").unwrap(),
+            Cloud::custom("https://login.example/", "https://westus.management.azure.com", None),
+        );
+        let region = region.unwrap();
+        for cloud in [&public, &region] {
+            for host in ["management", "westus.management", "East-US2.management"] {
+                assert!(cloud.owns(&url(&format!("https://{host}.azure.com/a"))), "{host}");
+            }
+        }
+        let own = Cloud::custom("https://login.example/", "https://arm.own.example", None).unwrap();
+        assert!(own.owns(&url("https://arm.own.example/x")));
+        for other in ["https://eu.arm.own.example/", "https://management.azure.com/"] {
+            assert!(!own.owns(&url(other)), "nothing is known of the hosts of another cloud");
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+use serde_json::value::RawValue;
 use url::Url;
 
 use super::Azure;
@@ -54,6 +56,10 @@ impl ReadCloud for Azure {
     }
 }
 
+/// A Flexible set may be made without a VM profile. It has no size and no model then: people add VMs one by one.
+const NO_PROFILE: &str = "the scale set has no VM profile, so it has neither a size nor a model to keep; Poolkeeper keeps \
+                          sets that have one: give this set a VM profile, or take the pool out of the files";
+
 /// The set as it was read, and what follows from it.
 #[derive(Debug)]
 pub(super) struct Read {
@@ -79,13 +85,16 @@ impl Azure {
         let shown =
             read.map_err(|why| failed(Refusal::Unclear, format!("the scale set: {why}")))?;
         let lacks = |what| failed(Refusal::Unclear, format!("the scale set shows no {what}"));
-        let capacity = shown.sku.as_ref().and_then(|sku| sku.capacity).ok_or(lacks("capacity"))?;
         let properties = shown.properties.as_ref().ok_or(lacks("properties"))?;
         let mode = properties.orchestration_mode.as_deref();
         let orchestration = match mode {
             Some(mode) if mode.eq_ignore_ascii_case("Flexible") => Orchestration::Flexible,
             _ => Orchestration::Uniform,
         };
+        if orchestration == Orchestration::Flexible && shown.profile().is_none() {
+            return Err(failed(Refusal::Invalid, NO_PROFILE.into()));
+        }
+        let capacity = shown.sku.as_ref().and_then(|sku| sku.capacity).ok_or(lacks("capacity"))?;
         let etag = shown.etag.clone().or_else(|| reply.header("etag").map(str::to_owned));
         let model = Model::of(&shown);
         let since = self.shelf.since(set, &model, self.arm.clock.now());
@@ -227,23 +236,47 @@ impl Rows<'_> {
     /// The rows of one page, and where the next is.
     fn take(&mut self, body: &[u8]) -> Result<Option<Url>, ReadFailed> {
         let bad = |why: String| failed(Refusal::Unclear, format!("the list of machines: {why}"));
-        let page: Page<'_, Vm<'_>> = Page::read(body).map_err(|why| bad(why.to_string()))?;
-        self.instances.reserve(page.value.len());
-        for vm in &page.value {
-            match self.kind.belongs(self.path, vm) {
-                Belongs::Elsewhere => {}
-                Belongs::Here(id) => match self.instance(id, vm) {
-                    Some((instance, known)) => {
-                        self.instances.push(instance);
-                        self.known.push(known);
-                    }
-                    None => self.nameless(vm, "shows neither its identity nor its birth"),
-                },
-                Belongs::Nameless => self.nameless(vm, "has no name it could be called by"),
+        let next = match Page::<'_, Vm<'_>>::read(body) {
+            Ok(page) => {
+                self.instances.reserve(page.value.len());
+                page.value.iter().for_each(|vm| self.row(vm));
+                page.next
             }
-        }
-        let next = some(page.next.as_ref()).map(Url::parse).transpose();
+            // A row of another shape is a gap, and says nothing of the others.
+            Err(_) => {
+                let page = Page::<'_, &RawValue>::read(body).map_err(|why| bad(why.to_string()))?;
+                for row in page.value {
+                    match Vm::read(row.get().as_bytes()) {
+                        Ok(vm) => self.row(&vm),
+                        Err(why) => self.unreadable(row, &why),
+                    }
+                }
+                page.next
+            }
+        };
+        let next = some(next.as_ref()).map(Url::parse).transpose();
         next.map_err(|_| bad("the address of the next page is none".into()))
+    }
+
+    fn row(&mut self, vm: &Vm<'_>) {
+        match self.kind.belongs(self.path, vm) {
+            Belongs::Elsewhere => {}
+            Belongs::Here(id) => match self.instance(id, vm) {
+                Some((instance, known)) => {
+                    self.instances.push(instance);
+                    self.known.push(known);
+                }
+                None => self.nameless(vm, "shows neither its identity nor its birth"),
+            },
+            Belongs::Nameless => self.nameless(vm, "has no name it could be called by"),
+        }
+    }
+
+    fn unreadable(&mut self, row: &RawValue, why: &serde_json::Error) {
+        let row: Value = serde_json::from_str(row.get()).unwrap_or_default();
+        let name = row.get("name").or(row.get("id")).and_then(Value::as_str).unwrap_or("?");
+        let why = format!("is of another shape: {why}").into();
+        self.gaps.push(Gap { what: format!("machine {name}").into(), why });
     }
 
     fn nameless(&mut self, vm: &Vm<'_>, why: &str) {
@@ -307,6 +340,11 @@ impl Rows<'_> {
 }
 
 impl Read {
+    /// As ARM shows it, also where the set mixes sizes.
+    pub(super) fn sku_name(&self) -> Option<&str> {
+        self.set.sku.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
+    }
+
     fn shown(&self, read_at: Time, complete: bool) -> SetSeen {
         let size: Option<Box<str>> = self.set.size().map(Into::into);
         let image = self.set.image().as_ref().and_then(image_name).map(Into::into);
