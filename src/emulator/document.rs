@@ -20,8 +20,11 @@ pub(super) fn merge(to: &mut Value, from: &Value) {
         match to.get_mut(key) {
             Some(old) if old.is_object() && value.is_object() && key != "tags" => {
                 let named = |id: &&str| value.get(id).is_some_and(Value::is_string);
-                if key == "imageReference" && IMAGE_IDS.iter().any(|id| named(&id)) {
-                    old.as_object_mut().map(|old| old.retain(|k, _| !IMAGE_IDS.contains(&&**k)));
+                if key == "imageReference"
+                    && IMAGE_IDS.iter().any(named)
+                    && let Some(old) = old.as_object_mut()
+                {
+                    old.retain(|key, _| !IMAGE_IDS.contains(&key.as_str()));
                 }
                 merge(old, value);
             }

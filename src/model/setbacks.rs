@@ -63,9 +63,7 @@ pub struct BackOff {
     pub retry_at: Option<Time>,
     /// The quota refused more than this number, which stood then.
     pub granted: Option<u32>,
-    /// The number that was asked for.
-    pub asked: Option<u32>,
-    /// A raise was delivered since. The same number, refused once more, goes on from this count; another begins anew.
+    /// A raise was delivered since. The count is kept: what is refused once more goes on from there.
     pub answered: bool,
 }
 

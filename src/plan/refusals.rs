@@ -26,9 +26,13 @@ const LONGEST_WAIT: Span = Span::minutes(30);
 /// The planner repeats a raise that brought no machine no sooner: its machines may be listed that late.
 const BIRTHS_SHOW: Span = Span::minutes(2);
 
-/// After a raise that was delivered, an earlier refusal of the same number counts for so long when the next one comes.
-// 1 h: what comes and goes by turns is asked for ever more rarely.
+/// After a raise that was delivered, an earlier refusal counts for so long when the next one comes.
+// 1 h: what comes and goes by turns is one trouble.
 pub(super) const COUNTED: Span = Span::hours(1);
+
+/// Refused and granted by turns, a raise waits no longer than so many refusals in a row make it.
+// 4: eight minutes, and so no more than a dozen refusals an hour; half an hour would bring two machines an hour.
+const BY_TURNS: u32 = 4;
 
 /// Back-offs remembered.
 // 16: a region has three zones; each may be refused for a handful of reasons.
@@ -103,15 +107,12 @@ fn note_refusal(
     let size = &input.set.vm_size;
     let same =
         |b: &BackOff| b.refusal == refused.refusal && b.zone == refused.zone && b.size == *size;
-    let asked = match raise {
-        Action::Raise { to, .. } => Some(*to),
-        _ => None,
-    };
     let ours = refused.refusal == Refusal::Conflict && ends_move_it(input, memory);
     let times = match memory.backoff.iter().find(|b| same(b)) {
         Some(known) if known.at >= at => return,
         Some(known) if known.answered && ours => 1,
-        Some(known) if known.answered && (known.asked != asked || is_over(known, at)) => 1,
+        Some(known) if known.answered && is_over(known, at) => 1,
+        Some(known) if known.answered => known.times.saturating_add(1).min(BY_TURNS),
         Some(known) => known.times.saturating_add(1),
         None => 1,
     };
@@ -135,7 +136,6 @@ fn note_refusal(
         until,
         retry_at: refused.retry_at,
         granted: granted(refused, raise),
-        asked,
         answered: false,
     };
     memory.backoff.retain(|b| !same(b));

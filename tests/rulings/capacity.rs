@@ -240,7 +240,7 @@ fn what_the_quota_granted_before_is_asked_for_at_once() {
 }
 
 #[test]
-fn what_is_refused_and_granted_by_turns_is_asked_for_ever_more_rarely() {
+fn what_is_refused_and_granted_by_turns_is_asked_for_every_eight_minutes() {
     let mut pool = Pool::new(3, "1", "0").settled().new_ready(2).capacity(2);
     let mut waits = Vec::new();
     for _ in 0..6 {
@@ -255,10 +255,7 @@ fn what_is_refused_and_granted_by_turns_is_asked_for_ever_more_rarely() {
         pool = next.after(&granted, Span::minutes(1));
         pool.open.clear();
     }
-    assert_eq!(waits, [1, 2, 4, 8, 16, 30].map(Span::minutes));
-    // Where one more is granted each time, each number is asked for as if for the first time.
-    let one_more = pool.clone().raise_ended(3, 4, Span::seconds(5), no(Refusal::Conflict)).plan();
-    assert_eq!(one_more.planned.state.backoff[0].times, 1);
+    assert_eq!(waits, [1, 2, 4, 8, 8, 8].map(Span::minutes));
     // An hour later it is another trouble.
     let turn = pool.plan();
     let later = pool.after(&turn, Span::hours(1));

@@ -333,8 +333,7 @@ fn a_raise_that_met_the_end_of_a_delete_is_no_other_clients_doing() {
         let pool = pool.state(|s| {
             s.deletes.verdict = effect;
             let at = NOW.minus(Span::minutes(5));
-            let (until, asked) = (at, Some(4));
-            s.backoff.push(BackOff { times, answered, at, until, asked, ..conflict(refused, at) });
+            s.backoff.push(BackOff { times, answered, at, until: at, ..conflict(refused, at) });
         });
         let known = &pool.plan().planned.state.backoff[0];
         (known.times, known.until.since(known.at))
@@ -359,7 +358,6 @@ fn conflict(refused: &Refused, at: Time) -> BackOff {
         until: at,
         retry_at: None,
         granted: None,
-        asked: None,
         answered: false,
     }
 }

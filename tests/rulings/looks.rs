@@ -98,7 +98,6 @@ fn a_moment_that_is_known_is_the_next_look() {
     let ready = settled(3).new_ready(3).gone_for("n1", Condition::Ready, Span::seconds(20));
     let refused = BackOff {
         granted: None,
-        asked: None,
         answered: false,
         refusal: Refusal::Conflict,
         zone: None,

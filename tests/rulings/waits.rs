@@ -288,7 +288,6 @@ fn retry_lifts_our_back_offs_and_none_that_the_cloud_asked_for() {
         pool.state(|s| {
             s.backoff = vec![BackOff {
                 granted: None,
-                asked: None,
                 answered: false,
                 refusal: Refusal::Throttled,
                 zone: None,

@@ -143,4 +143,8 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     ),
     (10_364_401, "a way back that failed was to leave for a third model, by no word of a person"),
     (10_379_026, "a delete that goes on alone stood for ten minutes without its machines"),
+    (
+        10_421_765,
+        "a wait that began anew with each number let one raise be refused 13 times an hour",
+    ),
 ];

@@ -111,7 +111,6 @@ fn the_last_one() {
     let waits = |state: &mut PoolState| {
         state.backoff.push(BackOff {
             granted: None,
-            asked: None,
             answered: false,
             refusal: Refusal::NoCapacity,
             zone: None,
@@ -148,7 +147,6 @@ fn none_leaves_that_cannot_be_replaced() {
     let waits = |state: &mut PoolState| {
         state.backoff.push(BackOff {
             granted: None,
-            asked: None,
             answered: false,
             refusal: Refusal::Throttled,
             zone: None,

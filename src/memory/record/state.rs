@@ -319,7 +319,6 @@ keys! {
             message: Option<Box<str>>,
             retry_at: Option<Time>,
             granted: Option<u32>,
-            asked: Option<u32>,
             answered: bool,
         }
         gone {
