@@ -13,6 +13,12 @@ pub struct Gap {
     pub why: Box<str>,
 }
 
+/// The gap of a cluster that did not answer.
+pub const NODES: &str = "nodes";
+
+/// The gap that says why the cloud's autoscale could not be read.
+pub const AUTOSCALE_SETTINGS: &str = "autoscale settings";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Orchestration {
     Uniform,
@@ -118,6 +124,8 @@ pub struct SetSeen {
     pub complete: bool,
     pub busy: Option<Busy>,
     pub natives: Vec<Native>,
+    /// Of these it could not be read whether they act.
+    pub natives_unknown: Vec<Native>,
     /// `None`: its machines are not spot machines.
     pub spot: Option<Eviction>,
     pub vm_size: Option<Box<str>>,
@@ -137,6 +145,7 @@ impl SetSeen {
             complete: true,
             busy: None,
             natives: Vec::new(),
+            natives_unknown: Vec::new(),
             spot: None,
             vm_size: None,
             model: None,
@@ -169,4 +178,11 @@ pub struct Inventory {
     pub set: SetSeen,
     pub instances: Vec<Instance>,
     pub gaps: Vec<Gap>,
+}
+
+impl Inventory {
+    /// The cluster was asked for its nodes and answered, or there is none. Other gaps say nothing of them.
+    pub fn saw_nodes(&self) -> bool {
+        self.gaps.iter().all(|gap| &*gap.what != NODES)
+    }
 }

@@ -183,7 +183,7 @@ impl<'a> Work<'a> {
             return touched;
         }
         touched |= self.look_at(machine, row);
-        touched |= copy_facts(machine, row, self.look.inventory.gaps.is_empty());
+        touched |= copy_facts(machine, row, self.look.inventory.saw_nodes());
         if !machine.ever_available && machine.is_available(self.look.min_ready, self.look.now) {
             machine.ever_available = true;
             self.tell(machine, Change::FirstAvailable);

@@ -22,6 +22,8 @@ use crate::model::time::Time;
 #[error("reading the scale set failed ({}): {say}", refusal.name())]
 pub struct ReadFailed {
     pub refusal: Refusal,
+    /// What the other side called it.
+    pub code: Option<Box<str>>,
     /// Not before this time again, where the other side said so.
     pub retry_at: Option<Time>,
     pub say: Box<str>,

@@ -17,10 +17,11 @@ use super::journal::is_write;
 // 2: another client may write the set at the moment of one.
 const ENDS: u32 = 2;
 
-/// Another client writes the number as well.
+/// Another client writes the number as well, or no read tells whether the cloud's autoscale does.
 pub(super) fn has_company(input: &Input, memory: &PoolState) -> bool {
     input.policy.owner == Owner::ScaleSet
         || input.set.natives.contains(&Native::Autoscale)
+        || input.set.natives_unknown.contains(&Native::Autoscale)
         || desired::foreign_writes(input, memory) > 0
 }
 
@@ -84,6 +85,11 @@ pub(super) fn hold_unsafe(input: &Input, memory: &PoolState, holds: &mut Holds) 
         ("others own the capacity; suspend what writes it while machines are replaced", None)
     } else if input.set.natives.contains(&Native::Autoscale) {
         ("the cloud's autoscale writes the capacity; suspend it", None)
+    } else if input.set.natives_unknown.contains(&Native::Autoscale) && writes == 0 {
+        (
+            "whether the cloud's autoscale writes the capacity cannot be read; `doctor` says why",
+            None,
+        )
     } else {
         (
             "another client wrote the capacity within the hour; stop that writer, then approve",

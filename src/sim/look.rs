@@ -7,7 +7,7 @@ use super::refuse::classify;
 use super::stage::{Row, Shared, Stage};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
-    Eviction, Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
+    Eviction, Gap, Instance, Inventory, ModelFields, NODES, Native, Orchestration, SetSeen,
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Protection};
@@ -36,7 +36,7 @@ impl Stage {
         );
         let blind = self.cluster.as_ref().is_some_and(|cluster| !cluster.answers(self.now_ms()));
         if blind {
-            gaps.push(Gap { what: "nodes".into(), why: "the cluster did not answer".into() });
+            gaps.push(Gap { what: NODES.into(), why: "the cluster did not answer".into() });
         }
         let mut names = std::mem::take(&mut self.names);
         names.compute_by(self.scheme);
@@ -63,6 +63,7 @@ impl Stage {
         let refused = classify(failure, self.now());
         ReadFailed {
             refusal: refused.as_ref().map_or(Refusal::Unclear, |refused| refused.refusal),
+            code: None,
             retry_at: refused.and_then(|refused| refused.retry_at),
             say: failure.to_string().into(),
         }
@@ -102,6 +103,7 @@ impl Stage {
             complete,
             busy: None,
             natives: natives(&set.native),
+            natives_unknown: Vec::new(),
             spot: eviction(set.priority),
             vm_size: Some(set.model.vm_size.as_str().into()),
             model: Some(ModelFields {

@@ -77,10 +77,11 @@ fn everything_that_is_said_arrives() {
 
     let set = r#"{"revision":"r2","capacity":3,"etag":"\"7\"","orchestration":"Flexible","zones":["2","1","2"],
         "readAt":"2026-03-01T11:59:58Z","complete":false,"busy":{"operation":"scale","since":"2026-03-01T11:00:00Z"},
-        "natives":["autoscale","rollingUpgrade"],"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}}}"#;
+        "natives":["autoscale","rollingUpgrade"],"nativesUnknown":["autoscale"],"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}}}"#;
     let read = self::read(&snapshot_with("scaleSet", set)).unwrap();
     assert_eq!(read.set.etag.as_ref().unwrap().as_str(), "\"7\"");
     assert_eq!(read.set.natives, [Native::RollingUpgrade, Native::Autoscale]);
+    assert_eq!(read.set.natives_unknown, [Native::Autoscale]);
     assert_eq!((read.set.zones.len(), read.set.complete), (2, false));
     assert_eq!(read.set.model.unwrap().tags.len(), 1);
     let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";

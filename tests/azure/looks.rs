@@ -299,6 +299,42 @@ async fn who_was_known_to_scale_still_does_while_nobody_can_be_asked() {
     assert!(seen.set.complete, "the machines were all seen");
 }
 
+/// What answers in turn make of an autoscale that this set does not have.
+async fn autoscale_after(answers: &[Says]) -> (Vec<Native>, usize) {
+    let answers = std::sync::Arc::new(std::sync::Mutex::new(answers.to_vec()));
+    let (next, count) = (std::sync::Arc::clone(&answers), answers.lock().unwrap().len());
+    let kit = kit(move |heard| match heard.target.contains("autoscale") {
+        true => next.lock().unwrap().remove(0),
+        false => usual(heard),
+    })
+    .await;
+    let mut seen = kit.look().await.unwrap();
+    for _ in 1..count {
+        kit.hand.turn(Span::minutes(6));
+        seen = kit.look().await.unwrap();
+    }
+    assert_eq!(seen.set.natives, []);
+    (seen.set.natives_unknown, seen.gaps.len())
+}
+
+#[tokio::test]
+async fn an_autoscale_that_cannot_be_read_is_not_none() {
+    let denied = || Says::fault(403, "AuthorizationFailed", "no");
+    let late = || Says::fault(503, "ServiceUnavailable", "later");
+    let none = || Says::json(&json!({"value": []}));
+    let missing = "The subscription is not registered to use namespace 'microsoft.insights'.";
+    let missing = || Says::fault(409, "MissingSubscriptionRegistration", missing);
+    let unknown = (vec![Native::Autoscale], 1);
+    assert_eq!(autoscale_after(&[denied()]).await, unknown);
+    assert_eq!(autoscale_after(&[late()]).await, unknown);
+    assert_eq!(autoscale_after(&[none(), denied()]).await, unknown, "the right was taken away");
+    assert_eq!(autoscale_after(&[denied(), late()]).await, unknown);
+    assert_eq!(autoscale_after(&[none(), late()]).await, (vec![], 1), "as it was known to be");
+    assert_eq!(autoscale_after(&[denied(), none()]).await, (vec![], 0));
+    // Where the provider is not registered there can be no setting, and no permission would show one.
+    assert_eq!(autoscale_after(&[missing()]).await, (vec![], 0));
+}
+
 fn member(name: &str, set: Value) -> Value {
     let mut row = machine(0);
     row["name"] = json!(name);

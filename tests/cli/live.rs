@@ -219,6 +219,24 @@ fn what_cannot_be_found_out_is_no_finding() {
     let status = azure.run(&["status", &set("web")]);
     assert_eq!(status.code, Some(0), "{status:?}");
     assert!(status.err.contains("not seen: web: autoscale settings"), "{status:?}");
+    assert!(status.out.contains("not known whether autoscale acts on it"), "{status:?}");
+    let status = azure.run(&["status", &set("web"), "-o", "json"]).json();
+    let set = &status["scaleSet"];
+    assert_eq!((&set["natives"], &set["nativesUnknown"]), (&json!([]), &json!(["autoscale"])));
+}
+
+/// There can be no autoscale setting then, and no permission would show one.
+#[test]
+fn a_subscription_without_the_provider_of_autoscale_has_none() {
+    let rule = json!({"path": "/autoscalesettings", "times": 99, "status": 409,
+        "code": "MissingSubscriptionRegistration", "message": "not registered"});
+    let azure = Azure::plain(json!({"scaleSets": [{"name": "web"}], "faults": {"rules": [rule]}}));
+    let ended = azure.run(&["doctor", &set("web"), "-o", "json"]);
+    let web = outcomes(&ended.json()["pools"][0]);
+    assert_eq!(web["nativeActors"], ["fine"], "{ended:?}");
+    assert!(!ended.out.contains("allow Microsoft.Insights"), "{ended:?}");
+    let status = azure.run(&["status", &set("web")]);
+    assert!(status.out.contains("nothing of Azure's own acts on it"), "{status:?}");
 }
 
 #[test]

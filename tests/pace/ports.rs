@@ -49,7 +49,7 @@ impl ReadCloud for Slow {
         if self.fails.load(Ordering::SeqCst) > 0 {
             self.fails.fetch_sub(1, Ordering::SeqCst);
             let say = "cut".into();
-            return Err(ReadFailed { refusal: Refusal::Unclear, retry_at: None, say });
+            return Err(ReadFailed { refusal: Refusal::Unclear, code: None, retry_at: None, say });
         }
         let set = SetSeen::new(Revision::new("v1:a"), 3, read_at);
         Ok(Inventory { set, instances: Vec::new(), gaps: Vec::new() })

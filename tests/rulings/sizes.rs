@@ -215,6 +215,14 @@ fn without_a_version_another_writers_number_is_not_overwritten() {
         set.natives = vec![Native::Autoscale];
     });
     bare(autoscaled).plan().does(None, &[]).says("unsafeRaise");
+    // One that cannot be read may be one that writes; a version protects from it.
+    let unread = Pool::new(3, "1", "0").settled().new_ready(2).set(|set| {
+        set.natives_unknown = vec![Native::Autoscale];
+    });
+    let turn = bare(unread.clone()).plan();
+    turn.does(None, &[]).says("unsafeRaise");
+    assert!(turn.planned.report.holds.iter().any(|hold| hold.say.contains("cannot be read")));
+    unread.plan().does(Some(3), &[]);
     bare(Pool::new(3, "1", "0").settled().new_ready(2)).plan().does(Some(3), &[]);
 }
 

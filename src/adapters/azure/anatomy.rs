@@ -60,7 +60,12 @@ pub struct Anatomy {
 
 impl Azure {
     pub async fn anatomy(&self, set: &ScaleSetId) -> Result<Anatomy, ReadFailed> {
-        let failed = |refusal, say: String| ReadFailed { refusal, retry_at: None, say: say.into() };
+        let failed = |refusal, say: String| ReadFailed {
+            refusal,
+            code: None,
+            retry_at: None,
+            say: say.into(),
+        };
         let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, bad.to_string()))?;
         let url = path.set(&self.arm.cloud, &[]);
         let reply = self.get(Class::GetSet, &path.subscription, Some(set), url).await?;

@@ -18,7 +18,7 @@ use super::wire::gallery::{Standing, Version};
 use super::wire::some;
 use super::wire::supply::{Sku, Usage};
 use crate::model::ids::{PoolName, ScaleSetId};
-use crate::model::inventory::Gap;
+use crate::model::inventory::{AUTOSCALE_SETTINGS, Gap};
 use crate::model::journal::Refusal;
 use crate::model::plan::{Facts, Follow, Quota};
 use crate::model::policy::{Image, Policy};
@@ -33,7 +33,24 @@ const PAGES: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Autoscaled {
     targets: Vec<Box<str>>,
+    /// Why they could not be asked lately; `targets` is what an earlier answer told.
     unseen: Option<Box<str>>,
+    /// There is such an answer, and no one took the right to ask away since.
+    is_known: bool,
+}
+
+/// What a set's autoscale is known to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Autoscale {
+    Off,
+    On,
+    Unknown,
+}
+
+/// ARM refuses every request to a provider that the subscription never registered.
+fn is_not_registered(why: &ReadFailed) -> bool {
+    let code = why.code.as_deref();
+    code.is_some_and(|code| code.eq_ignore_ascii_case("MissingSubscriptionRegistration"))
 }
 
 /// What one of these reads may take, all its pages together: a turn waits for it, and its look grows old meanwhile.
@@ -129,11 +146,16 @@ impl Azure {
         &self,
         set: &ScaleSetId,
         path: &SetPath,
-    ) -> (bool, Option<Gap>) {
-        let Autoscaled { targets, unseen } = self.autoscaled(path).await;
+    ) -> (Autoscale, Option<Gap>) {
+        let Autoscaled { targets, unseen, is_known } = self.autoscaled(path).await;
         let id = set.as_str().trim_end_matches('/');
-        let gap = unseen.map(|why| Gap { what: "autoscale settings".into(), why });
-        (targets.iter().any(|target| target.eq_ignore_ascii_case(id)), gap)
+        let gap = unseen.map(|why| Gap { what: AUTOSCALE_SETTINGS.into(), why });
+        let autoscale = match targets.iter().any(|target| target.eq_ignore_ascii_case(id)) {
+            true => Autoscale::On,
+            false if is_known => Autoscale::Off,
+            false => Autoscale::Unknown,
+        };
+        (autoscale, gap)
     }
 
     async fn autoscaled(&self, path: &SetPath) -> Autoscaled {
@@ -152,13 +174,19 @@ impl Azure {
             Ok((targets, some(page.next.as_ref()).map(str::to_owned)))
         });
         match read.await {
-            Ok(targets) => (Autoscaled { targets, unseen: None }, None),
+            Ok(targets) => (Autoscaled { targets, unseen: None, is_known: true }, None),
+            // A subscription without the provider of autoscale settings has none.
+            Err(why) if is_not_registered(&why) => {
+                (Autoscaled { targets: Vec::new(), unseen: None, is_known: true }, None)
+            }
             // Who was known to scale is taken to do so still.
             Err(why) => {
-                let before = self.autoscale.last(key).map(|before| before.targets);
+                let before = self.autoscale.last(key);
+                let was_known = before.as_ref().is_some_and(|before| before.is_known);
+                let is_known = was_known && why.refusal != Refusal::Forbidden;
                 let good_for = self.failed_for(&why);
-                let targets = before.unwrap_or_default();
-                (Autoscaled { targets, unseen: Some(why.say) }, good_for)
+                let targets = before.map(|before| before.targets).unwrap_or_default();
+                (Autoscaled { targets, unseen: Some(why.say), is_known }, good_for)
             }
         }
     }
@@ -261,6 +289,7 @@ impl Azure {
     ) -> Result<Option<Follow>, ReadFailed> {
         let refused = |say: &str| ReadFailed {
             refusal: Refusal::Invalid,
+            code: None,
             retry_at: None,
             say: format!("`{image}` {say}").into(),
         };
@@ -323,7 +352,7 @@ impl Azure {
 
 fn strange(class: Class, say: &str) -> ReadFailed {
     let say = format!("{}: {say}", class.name()).into();
-    ReadFailed { refusal: Refusal::Unclear, retry_at: None, say }
+    ReadFailed { refusal: Refusal::Unclear, code: None, retry_at: None, say }
 }
 
 fn region_key(subscription: &str, location: &str) -> String {

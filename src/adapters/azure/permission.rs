@@ -74,6 +74,7 @@ impl Azure {
     pub async fn permissions(&self, scope: &str) -> Result<Permissions, ReadFailed> {
         let strange = |refusal, say: String| ReadFailed {
             refusal,
+            code: None,
             retry_at: None,
             say: format!("permissions: {say}").into(),
         };

@@ -130,7 +130,12 @@ impl Azure {
         (id, vm): (&InstanceId, Option<&VmId>),
         before: Time,
     ) -> Result<Protection, ReadFailed> {
-        let failed = |refusal, say: String| ReadFailed { refusal, retry_at: None, say: say.into() };
+        let failed = |refusal, say: String| ReadFailed {
+            refusal,
+            code: None,
+            retry_at: None,
+            say: say.into(),
+        };
         let url = path.set(&self.arm.cloud, &["virtualMachines", id.as_str()]);
         let subscription = &path.subscription;
         let reply = self.get_before(Class::ReadMachine, subscription, Some(set), url, Some(before));

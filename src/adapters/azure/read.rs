@@ -9,6 +9,7 @@ use url::Url;
 use super::Azure;
 use super::brief::Brief;
 use super::condition::{condition, protection, worked_on};
+use super::facts::Autoscale;
 use super::http::{Ask, Unheard, Verb};
 use super::image::ImageKind;
 use super::known::{Known, Row, Shelf, Since};
@@ -49,7 +50,11 @@ impl ReadCloud for Azure {
         let ((autoscaled, gap), unread) =
             tokio::join!(self.is_autoscaled(set, &path), Box::pin(protections));
         gaps.extend(gap.into_iter().chain(unread));
-        shown.natives.extend(autoscaled.then_some(Native::Autoscale));
+        match autoscaled {
+            Autoscale::Off => {}
+            Autoscale::On => shown.natives.push(Native::Autoscale),
+            Autoscale::Unknown => shown.natives_unknown.push(Native::Autoscale),
+        }
         shown.natives.sort_unstable();
         self.shelf.keep(set, seen.known(known));
         Ok(Inventory { set: shown, instances, gaps })
@@ -176,12 +181,12 @@ impl Azure {
         }
         let told = refusal::of_answer(&reply);
         let (refusal, retry_at) = (told.refused.refusal, told.refused.retry_at);
-        Err(ReadFailed { refusal, retry_at, say: told.say() })
+        Err(ReadFailed { refusal, code: told.refused.code.clone(), retry_at, say: told.say() })
     }
 }
 
 fn failed(refusal: Refusal, say: String) -> ReadFailed {
-    ReadFailed { refusal, retry_at: None, say: say.into() }
+    ReadFailed { refusal, code: None, retry_at: None, say: say.into() }
 }
 
 fn unheard(why: &Unheard) -> ReadFailed {
@@ -359,6 +364,7 @@ impl Read {
             complete,
             busy: None,
             natives: self.natives(),
+            natives_unknown: Vec::new(),
             spot: self.set.is_spot().then(|| match self.set.deletes_evicted() {
                 true => Eviction::Delete,
                 false => Eviction::Deallocate,

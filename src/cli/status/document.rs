@@ -66,6 +66,7 @@ fn facts(standing: &Standing<'_>) -> Value {
             "zones": snapshot.set.zones.iter().map(Zone::as_str).collect::<Vec<_>>(),
             "state": anatomy.state,
             "natives": standing.natives,
+            "nativesUnknown": standing.natives_unknown,
         },
         "judgedByDefaults": seen.meant.by_default,
         "complete": snapshot.set.complete,

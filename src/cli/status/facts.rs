@@ -25,6 +25,7 @@ pub(super) struct Standing<'a> {
     pub making: Vec<&'a str>,
     pub leaving: Vec<&'a str>,
     pub natives: Vec<&'static str>,
+    pub natives_unknown: Vec<&'static str>,
 }
 
 pub(super) struct Version<'a> {
@@ -69,7 +70,8 @@ impl<'a> Standing<'a> {
             unready,
             making: with(&|machine| machine.condition == Condition::Provisioning),
             leaving: with(&|machine| machine.condition == Condition::Deleting),
-            natives: seen.looked.snapshot.set.natives.iter().map(|native| name(*native)).collect(),
+            natives: names(&seen.looked.snapshot.set.natives),
+            natives_unknown: names(&seen.looked.snapshot.set.natives_unknown),
         }
     }
 
@@ -121,6 +123,10 @@ fn versions(seen: &Seen) -> Vec<Version<'_>> {
         .collect();
     versions.sort_by_key(|version| (!version.is_model, std::cmp::Reverse(version.machines)));
     versions
+}
+
+fn names(natives: &[Native]) -> Vec<&'static str> {
+    natives.iter().map(|native| name(*native)).collect()
 }
 
 const fn name(native: Native) -> &'static str {

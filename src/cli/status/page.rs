@@ -133,10 +133,20 @@ fn under_way(standing: &Standing<'_>) -> String {
 }
 
 fn natives(standing: &Standing<'_>) -> (String, Style) {
-    if standing.natives.is_empty() {
-        return ("nothing of Azure's own acts on it".to_owned(), Style::Plain);
-    }
-    let text = format!("{}; `poolkeeper doctor` says how to stop it", standing.natives.join(", "));
+    let on = standing.natives.join(", ");
+    let unknown = standing.natives_unknown.join(", ");
+    let text = match (on.is_empty(), unknown.is_empty()) {
+        (true, true) => return ("nothing of Azure's own acts on it".to_owned(), Style::Plain),
+        (false, true) => format!("{on}; `poolkeeper doctor` says how to stop it"),
+        (true, false) => {
+            format!("not known whether {unknown} acts on it; `poolkeeper doctor` says why")
+        }
+        (false, false) => {
+            format!(
+                "{on}, and not known whether {unknown} acts; `poolkeeper doctor` says how to stop it"
+            )
+        }
+    };
     (text, Style::Yellow)
 }
 

@@ -7,7 +7,7 @@ use crate::adapters::azure::path::SetPath;
 use crate::adapters::azure::{Anatomy, HealthSource, Versioned};
 use crate::daemon::trouble::{Cause, Trouble};
 use crate::daemon::{House, Looked};
-use crate::model::inventory::{Native, Orchestration};
+use crate::model::inventory::{AUTOSCALE_SETTINGS, Native, Orchestration};
 use crate::model::plan::Quota;
 use crate::model::policy::{Health, Natives, Owner, Policy};
 use crate::model::quantity::{counted, resolve};
@@ -80,7 +80,7 @@ fn machines(looked: &Looked) -> Vec<Check> {
                 .next("nothing is done to a pool that is not seen whole; try again")
         }
     };
-    let gaps = looked.gaps.iter().filter(|gap| &*gap.what != "autoscale settings");
+    let gaps = looked.gaps.iter().filter(|gap| &*gap.what != AUTOSCALE_SETTINGS);
     let gaps = gaps.map(|gap| Check::unknown("machines", format!("{}: {}", gap.what, gap.why)));
     std::iter::once(listing).chain(gaps).collect()
 }
@@ -172,10 +172,11 @@ fn acting(
 
 fn natives(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Vec<Check> {
     const NAME: &str = "nativeActors";
-    let gap = looked.and_then(|l| l.gaps.iter().find(|gap| &*gap.what == "autoscale settings"));
+    let gap = looked.and_then(|l| l.gaps.iter().find(|gap| &*gap.what == AUTOSCALE_SETTINGS));
     let autoscaled = looked
-        .filter(|_| gap.is_none())
-        .map(|looked| looked.snapshot.set.natives.contains(&Native::Autoscale));
+        .map(|looked| &looked.snapshot.set)
+        .filter(|set| !set.natives_unknown.contains(&Native::Autoscale))
+        .map(|set| set.natives.contains(&Native::Autoscale));
     let warns = policy.natives == Natives::Warn;
     let mut checks: Vec<Check> = acting(policy, autoscaled, anatomy)
         .into_iter()

@@ -206,6 +206,9 @@ fn a_node_that_could_not_be_seen_is_kept() {
     let folded = fold(machines.clone(), &look(&seen));
     assert!(folded.machines[0].node.is_some());
     seen.gaps.clear();
+    assert!(fold(machines.clone(), &look(&seen)).machines[0].node.is_none());
+    // What could not be read of autoscale is no word about nodes.
+    seen.gaps.push(Gap { what: "autoscale settings".into(), why: "no right to".into() });
     assert!(fold(machines, &look(&seen)).machines[0].node.is_none());
 }
 

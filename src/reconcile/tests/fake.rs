@@ -172,7 +172,12 @@ impl ReadCloud for Cloud {
         if sky.blind {
             let refusal = Refusal::Throttled;
             let retry_at = Some(sky.now.plus(Span::seconds(30)));
-            return Err(ReadFailed { refusal, retry_at, say: "too many requests".into() });
+            return Err(ReadFailed {
+                refusal,
+                code: None,
+                retry_at,
+                say: "too many requests".into(),
+            });
         }
         let set = SetSeen {
             etag: Some(Etag::new(sky.asked.to_string())),

@@ -9,7 +9,7 @@ use crate::api::v1::diagnostic::{Code, nearest, quote};
 use crate::api::v1::state::{self, StateError};
 use crate::api::v1::wire::{Text, Word};
 use crate::model::ids::{AskId, Etag, InstanceId, NodeName, VmId};
-use crate::model::inventory::{Busy, ModelFields, Orchestration, SetSeen};
+use crate::model::inventory::{Busy, ModelFields, Native, Orchestration, SetSeen};
 use crate::model::machine::{
     Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
@@ -81,10 +81,12 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
     let mut zones: Vec<_> = zones.iter().map(|zone| strings.zone(zone.as_str())).collect();
     zones.sort_unstable();
     zones.dedup();
-    let mut natives: Vec<_> =
-        set.natives.as_deref().unwrap_or_default().iter().map(|word| word.0).collect();
-    natives.sort_unstable();
-    natives.dedup();
+    let natives = |words: &Option<Vec<Word<Native>>>| {
+        let mut natives: Vec<_> = words.iter().flatten().map(|word| word.0).collect();
+        natives.sort_unstable();
+        natives.dedup();
+        natives
+    };
     Ok(SetSeen {
         revision: strings.revision(set.revision.as_str()),
         capacity: set.capacity,
@@ -97,7 +99,8 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
             .busy
             .as_ref()
             .map(|busy| Busy { operation: busy.operation.to_box(), since: busy.since.0 }),
-        natives,
+        natives: natives(&set.natives),
+        natives_unknown: natives(&set.natives_unknown),
         spot: set.spot.map(|word| word.0),
         vm_size: set.vm_size.as_ref().map(Text::to_box),
         model: set.model.as_ref().map(fields),

@@ -57,6 +57,7 @@ pub(super) struct ScaleSet<'a> {
     #[serde(borrow)]
     pub busy: Option<Busy<'a>>,
     pub natives: Option<Vec<Word<Native>>>,
+    pub natives_unknown: Option<Vec<Word<Native>>>,
     pub spot: Option<Word<Eviction>>,
     #[serde(borrow)]
     pub vm_size: Option<Text<'a>>,
