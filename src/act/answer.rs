@@ -2,8 +2,9 @@
 
 use super::advance::{Pace, Sight};
 use super::{Answer, Poll};
-use crate::model::action::Action;
-use crate::model::journal::{Entry, Event, Outcome, Refusal, Refused};
+use crate::model::action::{Action, Target};
+use crate::model::ids::InstanceId;
+use crate::model::journal::{Entry, Event, Outcome, REFUSED_WITH_OTHERS, Refusal, Refused};
 use crate::model::time::{Span, Time};
 
 /// Pace of polling where the other side names none.
@@ -17,6 +18,9 @@ pub fn heard(action: &Action, answer: Answer) -> Event {
         Answer::Done => Event::Ended(Outcome::Done),
         Answer::Refused(refused) if refused.refusal == Refusal::Unclear => Event::Lost,
         Answer::Refused(refused) => Event::Ended(refusal(action, refused)),
+        Answer::RefusedFor(refused, machines) => {
+            Event::Ended(refusal_for(action, refused, &machines))
+        }
         Answer::Lost => Event::Lost,
         Answer::NotSent => Event::Ended(Outcome::Withdrawn),
     }
@@ -32,6 +36,25 @@ fn refusal(action: &Action, refused: Refused) -> Outcome {
         },
         _ => Outcome::Refused(refused),
     }
+}
+
+/// The machines that the refusal names are refused; the others of the batch are planned again without them.
+fn refusal_for(action: &Action, refused: Refused, machines: &[InstanceId]) -> Outcome {
+    let targets = action.targets();
+    let is_named = |target: &Target| {
+        machines.iter().any(|id| id.as_str().eq_ignore_ascii_case(target.id.as_str()))
+    };
+    let named = targets.iter().filter(|target| is_named(target)).count();
+    if named == 0 || named == targets.len() {
+        return refusal(action, refused);
+    }
+    let others =
+        || Refused { code: Some(REFUSED_WITH_OTHERS.into()), ..Refused::plain(Refusal::Conflict) };
+    let each = targets.iter().map(|target| {
+        let refused = if is_named(target) { refused.clone() } else { others() };
+        (target.key(), Some(refused))
+    });
+    Outcome::Mixed(each.collect())
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

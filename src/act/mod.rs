@@ -13,7 +13,7 @@ pub use answer::{Digest, digest, heard};
 pub use shell::{Book, Made, Ports, Seen, What};
 
 use crate::model::action::{Expect, Target};
-use crate::model::ids::{EntryId, NodeName, PoolName, Revision, ScaleSetId};
+use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, Revision, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{Operation, Refused};
 use crate::model::time::Time;
@@ -38,6 +38,8 @@ pub enum Answer {
     Done,
     /// Refused for certain: nothing happened. `Unclear` is taken for [`Answer::Lost`].
     Refused(Refused),
+    /// As refused, because of these machines alone: a batch without them may be taken.
+    RefusedFor(Refused, Vec<InstanceId>),
     /// No answer came: it may have happened.
     Lost,
     /// It waited past `before` and never left.

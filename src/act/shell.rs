@@ -283,7 +283,7 @@ impl<'a, S: Store> Book<'a, S> {
             let lifted = match answer {
                 Answer::Done | Answer::Accepted(_) => true,
                 Answer::Refused(refused) => refused.refusal == Refusal::Gone,
-                Answer::Lost | Answer::NotSent => false,
+                Answer::RefusedFor(..) | Answer::Lost | Answer::NotSent => false,
             };
             if !lifted {
                 return false;
@@ -361,7 +361,7 @@ const fn answer_word(answer: &Answer) -> &'static str {
     match answer {
         Answer::Accepted(_) => "accepted",
         Answer::Done => "done",
-        Answer::Refused(refused) => refused.refusal.name(),
+        Answer::Refused(refused) | Answer::RefusedFor(refused, _) => refused.refusal.name(),
         Answer::Lost => "lost",
         Answer::NotSent => "not sent",
     }

@@ -56,6 +56,9 @@ impl Refusal {
 /// The code of a conflict that our own look right before a write found: nothing was sent.
 pub const CHANGED_SINCE_READ: &str = "ChangedSinceRead";
 
+/// The code of a machine whose batch was refused for another machine of it.
+pub const REFUSED_WITH_OTHERS: &str = "RefusedWithOthers";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub refusal: Refusal,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use poolkeeper::act::{Answer, ChangeCloud, Poll};
-use poolkeeper::model::ids::{Etag, Revision};
+use poolkeeper::model::ids::{Etag, InstanceId, Revision};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{CHANGED_SINCE_READ, Refusal};
 use poolkeeper::model::machine::Protection;
@@ -287,6 +287,23 @@ async fn what_is_read_back_is_what_was_written() {
     let model = kit.await.look().await.unwrap().set.model.unwrap();
     let fields = ModelFields { image: Some(wanted.into()), ..ModelFields::default() };
     assert!(model.carries(&fields));
+}
+
+#[tokio::test]
+async fn a_lock_on_one_machine_of_a_batch_is_told_of_that_machine() {
+    let kit = kit(|heard| {
+        let message = format!(
+            "The scope '{SET}' cannot perform delete operation because following scope(s) are locked: \
+             '{SET}/virtualMachines/1'. Please remove the lock and try again."
+        );
+        if heard.verb == "GET" { usual(heard) } else { Says::fault(409, "ScopeLocked", &message) }
+    })
+    .await;
+    let batch = [target("0"), target("1")];
+    let answer = kit.azure.delete(&Sheet::new().order(), &batch, false).await;
+    let Answer::RefusedFor(no, machines) = answer else { panic!("{answer:?}") };
+    assert_eq!((no.refusal, no.code.as_deref()), (Refusal::Forbidden, Some("ScopeLocked")));
+    assert_eq!(machines, [InstanceId::new("1")]);
 }
 
 #[tokio::test]

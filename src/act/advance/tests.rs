@@ -67,6 +67,30 @@ fn phases() -> Vec<Phase> {
 }
 
 /// The whole table: no phase and no verb is without a step, each settlement is a legal move, and only an intent is sent.
+/// A machine that may not be deleted is set aside alone.
+#[test]
+fn a_batch_refused_for_one_of_it_is_refused_for_that_one_alone() {
+    let three: Vec<Machine> = (1..=3).map(|n| machine(n, Condition::Ready)).collect();
+    let batch = action(Verb::Delete, &three);
+    let no = Refused { code: Some("ScopeLocked".into()), ..Refused::plain(Refusal::Forbidden) };
+    let of = |ids: &[&str]| {
+        let ids = ids.iter().map(|id| InstanceId::new(*id)).collect();
+        heard(&batch, Answer::RefusedFor(no.clone(), ids))
+    };
+    let Event::Ended(Outcome::Mixed(each)) = of(&["2"]) else { panic!() };
+    let refusals: Vec<_> =
+        each.iter().map(|(_, refused)| refused.as_ref().unwrap().refusal).collect();
+    assert_eq!(refusals, [Refusal::Conflict, Refusal::Forbidden, Refusal::Conflict]);
+    assert_eq!(each[1], (three[1].key(), Some(no.clone())));
+    // No machine of the batch, or all of them: the request itself is refused.
+    for ids in [&["9"][..], &["1", "2", "3"]] {
+        assert_eq!(of(ids), Event::Ended(Outcome::Refused(no.clone())));
+    }
+    let raise = action(Verb::Raise, &[]);
+    let whole = heard(&raise, Answer::RefusedFor(no.clone(), vec![InstanceId::new("1")]));
+    assert_eq!(whole, Event::Ended(Outcome::Refused(no.clone())));
+}
+
 #[test]
 fn every_phase_of_every_verb_has_a_legal_step() {
     let there = [machine(1, Condition::Ready), machine(2, Condition::Deleting)];

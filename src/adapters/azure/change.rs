@@ -375,7 +375,10 @@ impl Azure {
         let told = refusal::of_answer(&reply);
         let (pool, entry, class) = (order.pool, order.entry, class.name());
         tracing::warn!(%pool, %entry, class, why = %told.say(), "ARM refused");
-        Answer::Refused(told.refused)
+        match told.machines.is_empty() {
+            true => Answer::Refused(told.refused),
+            false => Answer::RefusedFor(told.refused, told.machines),
+        }
     }
 
     /// Only the fields the pool owns. All tags of the set go along with ours, whether ARM merges them or not.

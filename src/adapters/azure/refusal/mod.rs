@@ -10,7 +10,7 @@ mod tests;
 
 use crate::adapters::azure::http::Reply;
 use crate::adapters::azure::wire::{Fault, Faults};
-use crate::model::ids::Zone;
+use crate::model::ids::{InstanceId, Zone};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Span;
 
@@ -38,6 +38,8 @@ pub struct Told {
     pub message: Box<str>,
     /// What it is about: a field, an instance id, a throttling policy.
     pub target: Option<Box<str>>,
+    /// Machines that alone stand against the request, where it says so.
+    pub machines: Vec<InstanceId>,
     pub request_id: Option<Box<str>>,
 }
 
@@ -72,6 +74,7 @@ pub(super) fn of_answer(reply: &Reply) -> Told {
         refused: Refused { refusal, code, message: said, zone: zone(&faults), retry_at },
         message: message.into(),
         target: faults.told(|f| f.target.as_deref()).map(Into::into),
+        machines: if refusal == Refusal::Forbidden { machines(&faults) } else { Vec::new() },
         request_id: reply.request_id().map(Into::into),
     }
 }
@@ -94,6 +97,7 @@ pub(super) fn of_operation(
         refused: Refused { refusal, code, message: said, zone, retry_at: None },
         message: message.into(),
         target: target.map(Into::into),
+        machines: Vec::new(),
         request_id: None,
     })
 }
@@ -159,6 +163,30 @@ fn wait_in(faults: &Faults) -> Option<Span> {
         let seconds: i64 = number.get(number.len() - digits..)?.parse().ok()?;
         Some(Span::seconds(seconds.min(3_600)))
     })
+}
+
+/// Locks that stand on machines, and machines that are protected. A lock on the set, or above it, names none.
+fn machines(faults: &Faults) -> Vec<InstanceId> {
+    const PROTECTED: &str = "instance ids are protected from scale set action:";
+    const LOCKED: &str = "scope(s) are locked:";
+    let messages = faults.deepest_first().filter_map(|fault| fault.message.as_deref());
+    let found = messages.map(|message| {
+        let plain = |text: &str| text.trim_matches(|c: char| " '\"`.".contains(c)).to_owned();
+        if let Some((_, ids)) = message.split_once(PROTECTED) {
+            return ids.split(',').map(plain).collect();
+        }
+        let Some((_, scopes)) = message.split_once(LOCKED) else { return Vec::new() };
+        let scopes = scopes.split("Please remove").next().unwrap_or(scopes);
+        let locked = scopes.split(',').map(plain).map(|scope| {
+            let (before, name) = scope.rsplit_once('/').unwrap_or_default();
+            let is_machine = before.to_ascii_lowercase().ends_with("/virtualmachines");
+            is_machine.then(|| name.to_owned())
+        });
+        // Where something else is locked as well, no batch is taken.
+        locked.collect::<Option<Vec<String>>>().unwrap_or_default()
+    });
+    let first: Option<Vec<String>> = found.into_iter().find(|ids| !ids.is_empty());
+    first.into_iter().flatten().filter(|id| !id.is_empty()).map(InstanceId::new).collect()
 }
 
 /// "…in zone 2."

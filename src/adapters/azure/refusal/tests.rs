@@ -268,3 +268,32 @@ fn azures_own_sentence_is_kept_short_and_without_signatures() {
     let failed = operation("SkuNotAvailable", "No room.", None).unwrap();
     assert_eq!(failed.refused.message.as_deref(), Some("No room."));
 }
+
+/// A batch without the machines that a refusal names may be taken; a lock on the set, or above it, takes none.
+#[test]
+fn machines_that_alone_stand_in_the_way_are_named() {
+    let named = |code: &str, message: &str| -> Vec<String> {
+        let told = answer(409, &error(code, message));
+        told.machines.iter().map(|id| id.as_str().to_owned()).collect()
+    };
+    let protected = "InstanceIds may not contain instances that are protected from scale set actions. \
+                     The following instance ids are protected from scale set action: 4, 15.";
+    assert_eq!(named("OperationNotAllowed", protected), ["4", "15"]);
+    let group = "/subscriptions/s/resourceGroups/rg";
+    let set = format!("{group}/providers/Microsoft.Compute/virtualMachineScaleSets/web");
+    let locked = |scopes: &str| {
+        let message = format!(
+            "The scope '{set}' cannot perform delete operation because following scope(s) are locked: \
+             {scopes}. Please remove the lock and try again."
+        );
+        named("ScopeLocked", &message)
+    };
+    let vm = format!("{group}/providers/Microsoft.Compute/virtualMachines/web_1a2b");
+    assert_eq!(locked(&format!("'{vm}'")), ["web_1a2b"]);
+    assert_eq!(locked(&format!("'{set}/virtualMachines/7'")), ["7"]);
+    assert_eq!(locked(&format!("'{vm}','{set}/virtualMachines/7'")), ["web_1a2b", "7"]);
+    for above in [group, &set, &format!("{vm}','{group}"), ""] {
+        assert!(locked(&format!("'{above}'")).is_empty(), "{above}");
+    }
+    assert!(named("AuthorizationFailed", "no").is_empty());
+}
