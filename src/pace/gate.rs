@@ -138,6 +138,13 @@ impl Gate {
         }
     }
 
+    /// A read showed where this set is: from now on its calls count for the subscription's part in that region.
+    pub fn locate(&mut self, set: &ScaleSetId, location: &str, now: Time) {
+        let limits = &mut self.limits;
+        let set = self.sets.find(set, now, |gone| limits.forget(gone));
+        self.sets.locate(set, location);
+    }
+
     pub fn ask(&mut self, call: &Call<'_>, now: Time) -> Asked {
         let limits = &mut self.limits;
         let set = self.sets.find(call.set, now, |gone| limits.forget(gone));
@@ -149,8 +156,9 @@ impl Gate {
             _ => call.machines,
         };
         let priority = call.operation.priority(known.is_open(now));
-        let (subscription, start) = (known.subscription, self.turn.max(known.next_turn));
-        let bill = Bill { set, subscription, operation: call.operation, machines, call: 0 };
+        let (region, subscription) = (known.region, known.subscription);
+        let (operation, start) = (call.operation, self.turn.max(known.next_turn));
+        let bill = Bill { set, region, subscription, operation, machines, call: 0 };
         let before = call.before.unwrap_or(now.plus(READ_PATIENCE));
         self.tickets += 1;
         let ticket = Ticket(self.tickets);

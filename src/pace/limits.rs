@@ -22,7 +22,7 @@ const NO_LIMITS: &[&str] = &["VmssQueuedVMOperations"];
 /// Longest name that is believed to be one.
 const LONGEST_NAME: usize = 96;
 
-/// A set, or a subscription, by the place of what is known of it. A place is used again, with a higher age.
+/// A set, a subscription or its part in a region, by the place of what is known of it. A place is used again, with a higher age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Holder {
     pub place: u32,
@@ -36,6 +36,7 @@ pub(super) type Key = (Holder, u16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bill {
     pub set: Holder,
+    pub region: Holder,
     pub subscription: Holder,
     pub operation: Operation,
     /// Machines in it.
@@ -75,7 +76,7 @@ struct Shelf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitSeen {
     pub name: Box<str>,
-    /// The scale set it is counted for; `None`: the subscription.
+    /// The scale set it is counted for; `None`: the subscription, or its part in a region.
     pub set: Option<Box<str>>,
     /// Calls that could be made now.
     pub left: i64,
@@ -105,10 +106,7 @@ impl Limits {
     /// The buckets that must pay, and what each pays.
     pub fn bill(&self, bill: Bill) -> impl Iterator<Item = (Key, i64)> + '_ {
         self.charges[bill.operation as usize].iter().map(move |(number, cost)| {
-            let holder = match self.names[usize::from(*number)].scope {
-                Scope::Set => bill.set,
-                Scope::Subscription => bill.subscription,
-            };
+            let (holder, _) = self.key(bill, *number);
             let cost = match cost {
                 Cost::One => 1,
                 Cost::Machines => i64::from(bill.machines.max(1)),
@@ -211,8 +209,8 @@ impl Limits {
         told.throttled
     }
 
-    /// Whoever shares the limit that was met waits. Where none is named it is the whole subscription's for this kind of
-    /// work, and where there is none of those, the front door's.
+    /// A refusal closes the limit that it names. Where it names none, that is the region's for this kind of work, and
+    /// where there is none of those, the front door's.
     fn shut(&mut self, bill: Bill, told: &Told<'_>, now: Time) {
         let until = now.plus(told.retry_after.unwrap_or(SHUT_FOR).max(Span::seconds(1)));
         let used_up = told.remaining.iter().filter(|(_, left)| *left == 0).map(|(name, _)| *name);
@@ -238,6 +236,7 @@ impl Limits {
     fn key(&self, bill: Bill, number: u16) -> Key {
         match self.names[usize::from(number)].scope {
             Scope::Set => (bill.set, number),
+            Scope::Region => (bill.region, number),
             Scope::Subscription => (bill.subscription, number),
         }
     }
@@ -259,7 +258,11 @@ impl Limits {
             None if left == 0 && !refused => return None,
             None if self.names.len() >= MOST_NAMES => return None,
             None => {
-                let scope = if of_resource { Scope::Set } else { Scope::Subscription };
+                let scope = match of_resource {
+                    true => Scope::Set,
+                    false if name.contains("-global-") => Scope::Subscription,
+                    false => Scope::Region,
+                };
                 let limit = guessed(name, left);
                 self.names.push(Named { name: name.into(), scope, limit, documented: false });
                 self.names.len() - 1

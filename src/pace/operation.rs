@@ -70,6 +70,8 @@ pub(super) struct Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     Set,
+    /// A subscription's part in one region. Azure counts there what it calls the subscription's.
+    Region,
     Subscription,
 }
 
@@ -94,35 +96,35 @@ const fn compute(name: &'static str, scope: Scope, a_minute: i64) -> Policy {
     Policy { name, scope, limit }
 }
 
-/// The front door's limits are for one subscription, and come back every second.
-const fn front(name: &'static str, a_minute: i64, size: i64) -> Policy {
+/// The front door's limits come back every second. It counts each region by itself, and all of them together.
+const fn front(name: &'static str, scope: Scope, a_minute: i64, size: i64) -> Policy {
     let limit = Limit { a_minute, size, step: Span::seconds(1) };
-    Policy { name, scope: Scope::Subscription, limit }
+    Policy { name, scope, limit }
 }
 
 /// The limits that are documented or were seen. All others are learnt from answers.
 pub(super) const POLICIES: &[Policy] = &[
-    front("subscription-reads", 1_500, 250),
-    front("subscription-writes", 600, 200),
-    front("subscription-deletes", 600, 200),
-    front("subscription-global-reads", 22_500, 3_750),
-    front("subscription-global-writes", 9_000, 3_000),
-    front("subscription-global-deletes", 9_000, 3_000),
+    front("subscription-reads", Scope::Region, 1_500, 250),
+    front("subscription-writes", Scope::Region, 600, 200),
+    front("subscription-deletes", Scope::Region, 600, 200),
+    front("subscription-global-reads", Scope::Subscription, 22_500, 3_750),
+    front("subscription-global-writes", Scope::Subscription, 9_000, 3_000),
+    front("subscription-global-deletes", Scope::Subscription, 9_000, 3_000),
     compute("LowCostGetVMScaleSetResource", Scope::Set, 12),
-    compute("LowCostGetVMScaleSetSubscriptionMaximum", Scope::Subscription, 800),
+    compute("LowCostGetVMScaleSetSubscriptionMaximum", Scope::Region, 800),
     compute("HighCostGetVMScaleSetResource", Scope::Set, 10),
-    compute("HighCostGetVMScaleSetSubscriptionMaximum", Scope::Subscription, 360),
-    compute("VMScaleSetVMViewsSubscriptionMaximum", Scope::Subscription, 10_000),
+    compute("HighCostGetVMScaleSetSubscriptionMaximum", Scope::Region, 360),
+    compute("VMScaleSetVMViewsSubscriptionMaximum", Scope::Region, 10_000),
     compute("UpdateVMScaleSetResource", Scope::Set, 4),
-    compute("UpdateVMScaleSetSubscriptionMaximum", Scope::Subscription, 500),
-    compute("VMScaleSetActionsSubscriptionMaximum", Scope::Subscription, 500),
-    compute("VMScaleSetBatchedVMRequestsSubscriptionMaximum", Scope::Subscription, 2_000),
-    compute("DeleteVMScaleSetSubscriptionMaximum", Scope::Subscription, 175),
-    compute("GetVMScaleSetVMSubscriptionMaximum", Scope::Subscription, 2_000),
-    compute("UpdateVMScaleSetVMSubscriptionMaximum", Scope::Subscription, 500),
-    compute("DeleteVMScaleSetVMSubscriptionMaximum", Scope::Subscription, 500),
-    compute("HighCostGetVMSubscriptionMaximum", Scope::Subscription, 300),
-    compute("GetOperationSubscriptionMaximum", Scope::Subscription, 5_000),
+    compute("UpdateVMScaleSetSubscriptionMaximum", Scope::Region, 500),
+    compute("VMScaleSetActionsSubscriptionMaximum", Scope::Region, 500),
+    compute("VMScaleSetBatchedVMRequestsSubscriptionMaximum", Scope::Region, 2_000),
+    compute("DeleteVMScaleSetSubscriptionMaximum", Scope::Region, 175),
+    compute("GetVMScaleSetVMSubscriptionMaximum", Scope::Region, 2_000),
+    compute("UpdateVMScaleSetVMSubscriptionMaximum", Scope::Region, 500),
+    compute("DeleteVMScaleSetVMSubscriptionMaximum", Scope::Region, 500),
+    compute("HighCostGetVMSubscriptionMaximum", Scope::Region, 300),
+    compute("GetOperationSubscriptionMaximum", Scope::Region, 5_000),
 ];
 
 impl Operation {

@@ -12,6 +12,7 @@ use super::limits::LimitSeen;
 use super::operation::Operation;
 use super::told::Told;
 use crate::ambient::{Clock, Sleep};
+use crate::model::ids::ScaleSetId;
 use crate::model::time::{Span, Time};
 
 /// One for all pools of a process: whoever makes a request asks it for a [`Pass`] first, and tells it the answer's headers.
@@ -63,6 +64,11 @@ impl<C: Clock> Pacer<C> {
     /// Calls that wait.
     pub fn waiting(&self) -> usize {
         self.state().gate.waiting()
+    }
+
+    /// A read showed where this set is.
+    pub fn locate(&self, set: &ScaleSetId, location: &str) {
+        self.at_gate(|gate, now| gate.locate(set, location, now));
     }
 
     /// It was answered without a call.

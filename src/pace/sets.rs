@@ -26,6 +26,8 @@ const MOST_PAGES: u32 = 20;
 pub(super) struct Set {
     pub id: ScaleSetId,
     pub subscription: Holder,
+    /// Its subscription's part in its region; the subscription itself until the region is known.
+    pub region: Holder,
     /// The turn of its next call, behind those of its own that asked before.
     pub next_turn: u64,
     used: Time,
@@ -103,6 +105,15 @@ impl Sets {
         (*found == holder).then_some(set)
     }
 
+    /// A read showed where this set is.
+    pub fn locate(&mut self, set: Holder, location: &str) {
+        let Some(id) = self.get(set).map(|set| set.id.clone()) else { return };
+        let region = self.subscription(&format!("{}/{location}", subscription_of(id.as_str())));
+        if let Some(set) = self.get_mut(set) {
+            set.region = region;
+        }
+    }
+
     fn add(
         &mut self,
         id: &ScaleSetId,
@@ -118,6 +129,7 @@ impl Sets {
         let set = Set {
             id: id.clone(),
             subscription,
+            region: subscription,
             next_turn: 0,
             used: now,
             wrote: None,
@@ -167,7 +179,8 @@ impl Sets {
             !same.is_empty()
         });
         self.subscriptions.retain(|_, holder| {
-            let used = sets.iter().flatten().any(|(_, set)| set.subscription == *holder);
+            let of = |set: &Set| set.subscription == *holder || set.region == *holder;
+            let used = sets.iter().flatten().any(|(_, set)| of(set));
             if !used {
                 gone.push(*holder);
             }

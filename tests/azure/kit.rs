@@ -76,6 +76,8 @@ impl TokenSource for Purse {
 pub struct Ledger {
     pub told: Mutex<Vec<(&'static str, u32, ThrottleHint)>>,
     pub shut: bool,
+    /// Regions that reads showed.
+    pub located: Mutex<Vec<(ScaleSetId, String)>>,
 }
 
 struct Ticket<'a> {
@@ -92,6 +94,10 @@ impl Learn for Ledger {
         }
         let (class, machines) = (asked.class.name(), asked.machines);
         Ok(Box::new(Ticket { ledger: self, class, machines }))
+    }
+
+    fn locate(&self, set: &ScaleSetId, location: &str) {
+        self.located.lock().unwrap().push((set.clone(), location.to_owned()));
     }
 }
 

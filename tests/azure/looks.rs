@@ -196,6 +196,14 @@ async fn a_row_of_another_shape_is_a_gap_and_the_others_are_read() {
 }
 
 #[tokio::test]
+async fn the_region_of_a_set_is_told_to_the_pacer() {
+    let kit = kit(usual).await;
+    let _ = kit.look().await.unwrap();
+    let expected = [(crate::kit::set_id(), "westeurope".to_owned())];
+    assert_eq!(*kit.ledger.located.lock().unwrap(), expected);
+}
+
+#[tokio::test]
 async fn a_flexible_set_without_a_vm_profile_cannot_be_kept() {
     let kit = kit(|heard| {
         let mut shown = set();

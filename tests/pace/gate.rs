@@ -89,6 +89,36 @@ fn a_refusal_shuts_a_limit_for_all_who_share_it_and_for_nobody_else() {
     goes(ask(&mut gate, 6, Operation::List, LATE, at(200_000)));
 }
 
+/// Compute and the front door count each region by itself, and the whole of a subscription beside them.
+#[test]
+fn a_region_that_is_refused_shuts_no_other_region() {
+    let mut gate = Gate::new();
+    for (pool, region) in [(0, "westus"), (1, "westus"), (2, "eastus")] {
+        gate.locate(&set(pool), region, at(0));
+    }
+    let grant = go(ask(&mut gate, 0, Operation::List, LATE, at(0)));
+    gate.told(grant, &throttled(COSTLY, 30), at(0));
+    waits(&ask(&mut gate, 1, Operation::List, LATE, at(1_000)));
+    goes(ask(&mut gate, 2, Operation::List, LATE, at(1_000)));
+    let grant = go(ask(&mut gate, 0, Operation::Poll, LATE, at(2_000)));
+    gate.told(grant, &throttled("subscription-reads", 20), at(2_000));
+    waits(&ask(&mut gate, 1, Operation::Poll, LATE, at(3_000)));
+    goes(ask(&mut gate, 2, Operation::Poll, LATE, at(3_000)));
+    // What is left in one region says nothing of another.
+    let left = Told { remaining: vec![("GetOperationSubscriptionMaximum", 0)], ..Told::default() };
+    let grant = go(ask(&mut gate, 2, Operation::Poll, LATE, at(4_000)));
+    gate.told(grant, &left, at(4_000));
+    waits(&ask(&mut gate, 2, Operation::Poll, LATE, at(4_000)));
+    goes(ask(&mut gate, 0, Operation::Poll, LATE, at(60_000)));
+    // The limit of the whole subscription stops them all.
+    let grant = go(ask(&mut gate, 2, Operation::ReadSet, LATE, at(300_000)));
+    gate.told(grant, &throttled("subscription-global-reads", 30), at(300_000));
+    waits(&ask(&mut gate, 2, Operation::ReadSet, LATE, at(301_000)));
+    let limits = gate.limits(at(301_000));
+    let shut = limits.iter().filter(|limit| limit.shut_until.is_some());
+    assert_eq!(shut.map(|limit| &*limit.name).collect::<Vec<_>>(), ["subscription-global-reads"]);
+}
+
 #[test]
 fn a_refusal_that_names_nothing_shuts_this_kind_of_work_for_a_minute() {
     let mut gate = Gate::new();

@@ -18,6 +18,10 @@ impl<C: Sleep + std::fmt::Debug + Send + Sync> Learn for Pacer<C> {
         let pass = self.pass(call).await?;
         Ok(Box::new(pass))
     }
+
+    fn locate(&self, set: &ScaleSetId, location: &str) {
+        Pacer::locate(self, set, location);
+    }
 }
 
 impl<C: Clock + Send + Sync> Admitted for Pass<'_, C> {

@@ -38,6 +38,9 @@ impl ReadCloud for Azure {
         let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, bad.to_string()))?;
         let began = self.arm.clock.now();
         let seen = self.read_set(set, &path).await?;
+        if let Some(location) = &seen.set.location {
+            self.arm.locate(set, &location.to_ascii_lowercase().replace(' ', ""));
+        }
         let rows = self.read_machines(set, &path, &seen, began).await?;
         let Rows { mut instances, mut gaps, known, .. } = rows;
         let mut shown = seen.shown(began, gaps.is_empty());

@@ -116,6 +116,9 @@ pub struct ThrottleHint {
 pub trait Learn: fmt::Debug + Send + Sync {
     /// Refused: it could not leave in time, and must not leave any more.
     async fn admit<'a>(&'a self, asked: &Asked<'_>) -> Result<Leave<'a>, NotNow>;
+
+    /// A read showed the region of this set: ARM and Compute count each region by itself.
+    fn locate(&self, _set: &ScaleSetId, _location: &str) {}
 }
 
 /// One call may leave. Dropped without a word it counts as sent and not answered.

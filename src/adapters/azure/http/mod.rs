@@ -32,6 +32,7 @@ use super::date::http_date;
 use super::refusal;
 use super::throttle::{Asked, Learn, Leave, ThrottleHint};
 use crate::ambient::Clock;
+use crate::model::ids::ScaleSetId;
 use crate::model::journal::Refusal;
 use crate::model::time::{Skew, Span, Time};
 use crate::telemetry::traces::TARGET;
@@ -200,6 +201,11 @@ impl Arm {
             return Ok(reply);
         }
         self.once(ask, next, leave).await
+    }
+
+    /// A read showed where this set is.
+    pub fn locate(&self, set: &ScaleSetId, location: &str) {
+        self.learn.locate(set, location);
     }
 
     /// How far the clock of ARM was ahead of ours at its last answer that told the time; behind it below zero.
