@@ -77,7 +77,7 @@ impl Ask {
         wanted.split(',').any(|one| one.trim().eq_ignore_ascii_case(what))
     }
 
-    /// Any well-formed version is served; versions compare as texts.
+    /// Versions are dates and compare as texts. Every day on which ARM may have published one is served.
     pub fn version(&self) -> Result<&str, Turned> {
         let Some(version) = self.get("api-version").filter(|v| !v.is_empty()) else {
             let text =
@@ -85,13 +85,25 @@ impl Ask {
             return Err(Refusal::new(400, "MissingApiVersionParameter", text).into());
         };
         if is_version(version) {
-            return Ok(version);
+            return match (OLDEST..=NEWEST).contains(&&version[..10]) {
+                true => Ok(version),
+                false => Err(self.not_published(version)),
+            };
         }
         let text = format!(
-            "The api-version '{version}' is invalid. The supported versions are \
-             '2026-04-01,2025-04-01,2024-11-01,2024-07-01,2023-09-01'."
+            "The api-version '{version}' is invalid. The supported versions are '{SUPPORTED}'."
         );
         Err(Refusal::new(400, "InvalidApiVersionParameter", text).into())
+    }
+
+    fn not_published(&self, version: &str) -> Turned {
+        let providers = self.lower.iter().rposition(|word| word == "providers");
+        let kind = providers.map_or("resourceGroups", |at| self.part(at + 2));
+        let text = format!(
+            "No registered resource provider found for location 'global' and API version '{version}' for type '{kind}'. \
+             The supported api-versions are '{SUPPORTED}'."
+        );
+        Refusal::new(400, "NoRegisteredProviderFound", text).into()
     }
 
     /// A body that must be a JSON object.
@@ -119,6 +131,13 @@ pub(super) fn unreadable(why: &str) -> Turned {
     Refusal::new(400, "InvalidRequestContent", text).into()
 }
 
+/// Named in refusals.
+const SUPPORTED: &str = "2026-04-01,2025-04-01,2024-11-01,2024-07-01,2023-09-01";
+
+/// ARM began in 2014. No version of a later year is published.
+const OLDEST: &str = "2014-01-01";
+const NEWEST: &str = "2026-12-31";
+
 fn is_version(text: &str) -> bool {
     let (date, preview) = text.split_at_checked(10).unwrap_or((text, ""));
     let shape = date.len() == 10
@@ -126,7 +145,12 @@ fn is_version(text: &str) -> bool {
             4 | 7 => b == b'-',
             _ => b.is_ascii_digit(),
         });
-    shape && (preview.is_empty() || preview.eq_ignore_ascii_case("-preview"))
+    let part = |from: usize, to: usize| date.get(from..to).and_then(|n| n.parse::<u8>().ok());
+    let within = |part: Option<u8>, most: u8| part.is_some_and(|n| (1..=most).contains(&n));
+    shape
+        && within(part(5, 7), 12)
+        && within(part(8, 10), 31)
+        && (preview.is_empty() || preview.eq_ignore_ascii_case("-preview"))
 }
 
 #[cfg(test)]
@@ -138,7 +162,9 @@ mod tests {
         for good in ["2024-07-01", "2015-04-01", "2021-05-01-preview"] {
             assert!(is_version(good), "{good}");
         }
-        for bad in ["", "latest", "2024-7-1", "2024-07-01-beta", "2024/07/01", "é024-07-01"] {
+        for bad in
+            ["", "latest", "2024-7-1", "2024-07-01-beta", "2024/07/01", "é024-07-01", "2024-13-45"]
+        {
             assert!(!is_version(bad), "{bad}");
         }
     }

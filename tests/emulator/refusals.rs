@@ -13,11 +13,18 @@ fn a_call_needs_a_token_and_a_version() {
     assert!(bare.header("www-authenticate").unwrap().starts_with("Bearer authorization_uri="));
     let none = client.ask("GET", SET, &[], &Value::Null).expect(400);
     assert_eq!(none.code(), "MissingApiVersionParameter");
-    for version in ["latest", "2024-7-1", "2024-07-01-beta"] {
+    for version in ["latest", "2024-7-1", "2024-07-01-beta", "2024-13-45"] {
         let odd = client.ask("GET", &format!("{SET}?api-version={version}"), &[], &Value::Null);
         assert_eq!(odd.expect(400).code(), "InvalidApiVersionParameter", "{version}");
     }
-    for version in ["2017-03-30", "2026-04-01", "2031-01-01-preview"] {
+    for version in ["1999-01-01", "2099-01-01", "2031-01-01-preview"] {
+        let odd = client.ask("GET", &format!("{SET}?api-version={version}"), &[], &Value::Null);
+        let odd = odd.expect(400);
+        assert_eq!(odd.code(), "NoRegisteredProviderFound", "{version}");
+        let text = odd.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(text.contains("for type 'virtualMachineScaleSets'"), "{text}");
+    }
+    for version in ["2017-03-30", "2026-04-01", "2026-10-01-preview"] {
         client.ask("GET", &format!("{SET}?api-version={version}"), &[], &Value::Null).expect(200);
     }
 }
