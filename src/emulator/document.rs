@@ -20,11 +20,11 @@ pub(super) fn merge(to: &mut Value, from: &Value) {
         match to.get_mut(key) {
             Some(old) if old.is_object() && value.is_object() && key != "tags" => {
                 let named = |id: &&str| value.get(id).is_some_and(Value::is_string);
-                if key == "imageReference"
+                if let Some(old) = old.as_object_mut()
+                    && key == "imageReference"
                     && IMAGE_IDS.iter().any(named)
-                    && let Some(old) = old.as_object_mut()
                 {
-                    old.retain(|key, _| !IMAGE_IDS.contains(&key.as_str()));
+                    old.retain(|key, _| !IMAGE_IDS.contains(&&**key));
                 }
                 merge(old, value);
             }

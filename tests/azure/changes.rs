@@ -290,7 +290,7 @@ async fn what_is_read_back_is_what_was_written() {
 }
 
 #[tokio::test]
-async fn a_lock_on_one_machine_of_a_batch_is_told_of_that_machine() {
+async fn a_lock_on_one_machine_of_a_batch_names_that_machine() {
     let kit = kit(|heard| {
         let message = format!(
             "The scope '{SET}' cannot perform delete operation because following scope(s) are locked: \

@@ -196,7 +196,7 @@ async fn a_row_of_another_shape_is_a_gap_and_the_others_are_read() {
 }
 
 #[tokio::test]
-async fn the_region_of_a_set_is_told_to_the_pacer() {
+async fn the_pacer_learns_the_region_of_a_set() {
     let kit = kit(usual).await;
     let _ = kit.look().await.unwrap();
     let expected = [(crate::kit::set_id(), "westeurope".to_owned())];

@@ -118,6 +118,30 @@ fn tokens_expire() {
     }
 }
 
+/// Where the protection of a Flexible VM cannot be read no machine leaves; once it can, the upgrade goes on and ends.
+#[test]
+fn the_protection_of_machines_cannot_be_read() {
+    let there = There::flexible(6);
+    let trouble = Trouble::new(move |passing| {
+        let single = passing.path.contains("/virtualMachineScaleSets/web/virtualMachines/");
+        match single && passing.after < LASTS {
+            true => Mishap::Rule(json!({"status": 403, "code": "AuthorizationFailed"})),
+            false => Mishap::None,
+        }
+    });
+    let there = There { trouble, ..there };
+    let played = play(&upgrade(&there), &there);
+    assert_eq!(played.outcome.breaches, [], "{}", played.story(40));
+    assert!(played.mishaps >= 3, "only {} mishaps", played.mishaps);
+    let end = End::Ended(RolloutPhase::Succeeded);
+    assert_eq!(played.outcome.end, end, "{}", played.story(40));
+    let rows = &played.outcome.timeline.rows;
+    let gone: Vec<i64> = rows.iter().filter_map(|row| row.gone).collect();
+    assert_eq!(gone.len(), 6, "{}", played.story(40));
+    let until = played.outcome.timeline.from + LASTS.millis();
+    assert!(gone.iter().all(|at| *at >= until), "{}", played.story(40));
+}
+
 #[test]
 fn connections_are_cut() {
     let rules = [json!({"cut": "before"}), json!({"cut": "body"}), after_the_effect()];
