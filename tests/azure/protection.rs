@@ -114,8 +114,9 @@ async fn what_cannot_be_read_is_unknown_and_said() {
     assert_eq!(&*seen.gaps[0].what, "instance protection");
     assert!(seen.gaps[0].why.contains("AuthorizationFailed"), "{:?}", seen.gaps);
     assert!(seen.set.complete, "the machines are all there");
-    let _ = kit.look().await.unwrap();
+    let seen = kit.look().await.unwrap();
     assert_eq!(reads(&kit), 1, "not asked again at once");
+    assert_eq!(&*seen.gaps[0].why, "of 1 VMs it is read after a later listing");
     kit.hand.turn(Span::minutes(1));
     members.lock().unwrap().clear();
     let seen = kit.look().await.unwrap();
