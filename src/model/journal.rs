@@ -56,6 +56,9 @@ impl Refusal {
 /// The code of a conflict that our own look right before a write found: nothing was sent.
 pub const CHANGED_SINCE_READ: &str = "ChangedSinceRead";
 
+/// Azure's code where the version of the set is not the one that the write names.
+const VERSION_MOVED: &str = "PreconditionFailed";
+
 /// The code of a machine whose batch was refused for another machine of it.
 pub const REFUSED_WITH_OTHERS: &str = "RefusedWithOthers";
 
@@ -80,6 +83,11 @@ impl Refused {
     /// No answer came, and a later listing shows no trace of the request. That listing may be an old one.
     pub fn no_trace() -> Self {
         Self { code: Some(NO_TRACE.into()), ..Self::plain(Refusal::Preempted) }
+    }
+
+    /// The set is no more as it was read.
+    pub fn met_a_change(&self) -> bool {
+        self.code.as_deref().is_some_and(|code| [CHANGED_SINCE_READ, VERSION_MOVED].contains(&code))
     }
 
     /// For a sentence: the code, and what the other side said with it.

@@ -24,8 +24,13 @@ fn list<'w>(waits: impl Iterator<Item = &'w Wait>) -> String {
 }
 
 pub(super) fn approve(input: &Input, memory: &mut PoolState, ask: &Ask) -> Result<String, String> {
-    if input.state.is_none() {
+    let Some(before) = input.state else {
         return Err("the pool is seen for the first time; read what waits, and ask again".into());
+    };
+    // Another answer of this turn leaves one fewer; who named none saw all of them.
+    if ask.about.what.is_none() && before.waiting.len() > 1 {
+        let all = list(before.waiting.iter());
+        return Err(format!("several things wait: {all}; say which by `what`"));
     }
     let at = named(&memory.waiting, ask)?;
     let wait = memory.waiting[at].clone();
@@ -51,10 +56,6 @@ fn named(waiting: &[Wait], ask: &Ask) -> Result<usize, String> {
     };
     if waiting.is_empty() {
         return Err("nothing waits for an approval".into());
-    }
-    if about.what.is_none() && waiting.len() > 1 {
-        let all = list(waiting.iter());
-        return Err(format!("several things wait: {all}; say which by `what`"));
     }
     let mut fitting = waiting.iter().enumerate().filter(|(_, wait)| fits(wait));
     match (fitting.next(), fitting.next()) {

@@ -7,7 +7,7 @@ use crate::model::plan::{Numbers, PlanBug};
 use crate::model::policy::Ramp;
 use crate::model::quantity::Resolved;
 
-use super::rows::{Group, Kept, Row};
+use super::rows::{Doing, Group, Kept, Row};
 
 /// Signed, so that a deficit is a number and not an accident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,7 +79,9 @@ impl Count {
         c.live += c.pending;
         c.current += c.pending;
         c.exist = c.young + c.ready + c.unready + c.updating + c.unknown + c.pending;
-        c.promise = c.ready + c.unready;
+        // What could not be given back yet may serve again, and may not.
+        let owed = |row: &&Row| row.group == Group::Unready && row.doing == Doing::TakeBack;
+        c.promise = c.ready + c.unready - rows.iter().filter(owed).count() as i64;
         c
     }
 

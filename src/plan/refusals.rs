@@ -107,7 +107,7 @@ fn note_refusal(
     let size = &input.set.vm_size;
     let same =
         |b: &BackOff| b.refusal == refused.refusal && b.zone == refused.zone && b.size == *size;
-    let ours = refused.refusal == Refusal::Conflict && ends_move_it(input, memory);
+    let ours = refused.met_a_change() && ends_move_it(input, memory);
     let times = match memory.backoff.iter().find(|b| same(b)) {
         Some(known) if known.at >= at => return,
         Some(known) if known.answered && ours => 1,

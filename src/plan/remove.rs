@@ -476,13 +476,18 @@ impl Taker<'_, '_> {
     }
 
     /// A young replacement is no surplus while a machine it replaces still serves: only those above D are. Nor is it one
-    /// for a machine that may not be touched and does not serve: it is what comes in that one's place.
+    /// beside a machine that may not be touched and does not serve, or that is not seen and may be gone: it is what comes
+    /// in that one's place.
     fn young_too_many(&self, bound: i64) -> i64 {
         let serving = |row: &Row| row.group == Group::Ready && row.outdated;
         let still = self.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
         let gone = self.rows_taken(|row| row.group.exists() && !row.outdated);
-        let idle = |row: &&Row| row.group == Group::Unready && row.is_untouchable();
-        let others = self.existing_too_many(bound) - self.rows.iter().filter(idle).count() as i64;
+        let absent = |row: &&Row| match row.group {
+            Group::Unready => row.is_untouchable(),
+            group => group == Group::Unknown,
+        };
+        let absent = self.rows.iter().filter(absent).count() as i64;
+        let others = self.existing_too_many(bound) - absent;
         if still { others.min(self.count.current - gone - self.count.desired) } else { others }
     }
 

@@ -142,6 +142,28 @@ async fn a_batch_names_each_machine_once_and_never_all() {
 }
 
 #[tokio::test]
+async fn what_may_not_be_forced_is_deleted_without_force() {
+    const CODE: &str = "OperationNotAllowedOnResourceThatManagesUpdatesWithMaintenanceControl";
+    let kit = kit(|heard| match heard.target.contains("forceDeletion") {
+        true => {
+            let detail = json!({"code": CODE, "message": "Force deletion is not allowed."});
+            let error =
+                json!({"code": "OperationNotAllowed", "message": "No.", "details": [detail]});
+            Says::status(409, &json!({ "error": error }).to_string())
+        }
+        false => writes(heard),
+    })
+    .await;
+    let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], true).await;
+    assert!(matches!(answer, Answer::Accepted(Some(_))), "{answer:?}");
+    let heard = kit.server.heard();
+    let posts: Vec<_> = heard.iter().filter(|heard| heard.verb == "POST").collect();
+    let [forced, plain] = &posts[..] else { panic!("{posts:?}") };
+    assert!(forced.target.ends_with("forceDeletion=true") && !plain.target.contains("force"));
+    assert_eq!(forced.body, plain.body);
+}
+
+#[tokio::test]
 async fn even_a_set_that_was_never_seen_is_never_asked_for_all() {
     let kit = kit(writes).await;
     let answer = kit.azure.delete(&Sheet::new().order(), &[target("*")], true).await;

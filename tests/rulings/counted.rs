@@ -344,6 +344,8 @@ fn a_raise_that_met_the_end_of_a_delete_is_no_other_clients_doing() {
     assert_eq!(waits(&seen, 2, false, AtEnd), (3, Span::ZERO), "the third in a row");
     assert_eq!(waits(&seen, 3, false, AtEnd), (4, Span::minutes(8)), "the fourth");
     assert_eq!(waits(&seen, 1, true, AtAccept), (2, Span::minutes(2)));
+    let busy = Refused { code: Some("Conflict".into()), ..seen };
+    assert_eq!(waits(&busy, 4, true, AtEnd), (4, Span::minutes(8)), "the set is busy");
 }
 
 fn conflict(refused: &Refused, at: Time) -> BackOff {

@@ -111,6 +111,15 @@ fn restore_cut_off(pool: Pool) -> Pool {
 }
 
 #[test]
+fn a_machine_that_was_not_given_back_yet_is_no_promise() {
+    let pool = Pool::new(3, "1", "1").new_ready(2).old_unready(1).nodes();
+    assert_eq!(pool.plan().deleted(), Vec::<&str>::new());
+    assert_eq!(pool.clone().plan().planned.report.numbers.promise, 3);
+    let pool = restore_cut_off(pool.drain_ended("n1", Because::Surplus, Outcome::Done));
+    assert_eq!(pool.plan().planned.report.numbers.promise, 2, "n1 may never come back");
+}
+
+#[test]
 fn what_lies_on_a_node_is_remembered_while_the_cloud_deletes_its_machine() {
     let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
     let pool = restore_cut_off(pool.drain_ended("n1", Because::Outdated, Outcome::Done));

@@ -352,6 +352,10 @@ fn what_comes_in_the_place_of_a_protected_machine_that_does_not_serve_is_no_surp
         kept.hold("kept").unwrap().say.as_ref(),
         "1 held or protected, and 1 machine wanted"
     );
+    // One that the list lacks may be gone.
+    let two = || Pool::new(2, "1", "0").settled().new_ready(2).new_young(1);
+    two().edit("n1", |m| m.condition = Condition::Unknown).plan().does(None, &[]);
+    assert_eq!(two().plan().deleted(), ["n3"]);
     // With as many as are wanted beside it, the young one goes.
     let served = pool(1).protected("o1").new_ready(1).plan();
     assert_eq!(served.deleted(), ["n1"]);

@@ -147,4 +147,8 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
         10_421_765,
         "a wait that began anew with each number let one raise be refused 13 times an hour",
     ),
+    (10_528_094, "an approval that named nothing was taken for the one thing left in its turn"),
+    (10_538_847, "a machine that was not given back yet was counted as promised"),
+    (10_563_070, "surge left before it served, beside machines that no list showed any more"),
+    (10_586_049, "a busy set was taken for the end of a delete of ours"),
 ];

@@ -42,6 +42,7 @@ struct Write<'a> {
 }
 
 /// An action on some machines of a set.
+#[derive(Clone)]
 struct Batch<'a> {
     class: Class,
     action: &'a str,
@@ -77,9 +78,16 @@ impl ChangeCloud for Azure {
         if let Err(stop) = self.check_protection(order, targets, Harm::Removal).await {
             return stop;
         }
-        let query = force.then_some(("forceDeletion", "true"));
-        let batch = Batch { query, ..Batch::plain(Class::DeleteMachines, "delete") };
-        match self.batch(order, batch, targets).await {
+        let delete = Batch::plain(Class::DeleteMachines, "delete");
+        let forced = Batch { query: force.then_some(("forceDeletion", "true")), ..delete.clone() };
+        let mut answer = self.batch(order, forced, targets).await;
+        // On hosts whose maintenance people control Azure takes no forced delete, and any other.
+        if force
+            && matches!(&answer, Answer::Refused(no) if no.code.as_deref() == Some(refusal::NOT_BY_FORCE))
+        {
+            answer = self.batch(order, delete, targets).await;
+        }
+        match answer {
             // A set or group that the front door does not know is no word about these machines.
             Answer::Refused(no) if no.refusal == Refusal::Gone && is_of_the_set(&no) => {
                 Answer::Refused(Refused { refusal: Refusal::Conflict, ..no })

@@ -182,10 +182,12 @@ pub(super) fn is_wrapper(code: &str) -> bool {
     WRAPPERS.iter().any(|known| known.eq_ignore_ascii_case(code))
 }
 
+/// The delete is refused because it was forced.
+pub const NOT_BY_FORCE: &str =
+    "OperationNotAllowedOnResourceThatManagesUpdatesWithMaintenanceControl";
+
 /// What is told by a text, or by a code that lies beside a shared one.
 pub(super) fn by_text(faults: &Faults) -> Option<(Meaning, Option<&'static str>)> {
-    const NOT_BY_FORCE: &str =
-        "OperationNotAllowedOnResourceThatManagesUpdatesWithMaintenanceControl";
     if faults.has_code("TooManyRequests") || faults.has_code("TooManyRequestsReceived") {
         return Some((Meaning::Is(Throttled), None));
     }

@@ -14,6 +14,7 @@ use crate::model::ids::{InstanceId, Zone};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Span;
 
+pub(super) use codes::NOT_BY_FORCE;
 use codes::{Meaning, by_code, by_text, is_wrapper};
 
 /// A wait for who was refused for asking too often, and not told how long.
