@@ -475,22 +475,6 @@ impl Taker<'_, '_> {
         self.out.over
     }
 
-    /// A young replacement is no surplus while a machine it replaces still serves: only those above D are. Nor is it one
-    /// beside a machine that may not be touched and does not serve, or that is not seen and may be gone: it is what comes
-    /// in that one's place.
-    fn young_too_many(&self, bound: i64) -> i64 {
-        let serving = |row: &Row| row.group == Group::Ready && row.outdated;
-        let still = self.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
-        let gone = self.rows_taken(|row| row.group.exists() && !row.outdated);
-        let absent = |row: &&Row| match row.group {
-            Group::Unready => row.is_untouchable(),
-            group => group == Group::Unknown,
-        };
-        let absent = self.rows.iter().filter(absent).count() as i64;
-        let others = self.existing_too_many(bound) - absent;
-        if still { others.min(self.count.current - gone - self.count.desired) } else { others }
-    }
-
     fn rows_taken(&self, of: impl Fn(&Row) -> bool) -> i64 {
         let picked = self.out.picked.iter().map(|(row, _)| *row);
         picked.filter(|row| of(&self.rows[*row])).count() as i64

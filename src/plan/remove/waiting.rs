@@ -1,7 +1,7 @@
-//! Machines that would leave and may not yet: none goes in their place.
+//! Machines that would leave and may not yet: none goes in their place. And those that come in another's place.
 
 use super::{Taker, looks_failed, movable, replaceable};
-use crate::plan::rows::Row;
+use crate::plan::rows::{Group, Row};
 
 impl Taker<'_, '_> {
     /// The breaker keeps a failed machine that is off target, so no machine on target goes in its place.
@@ -19,6 +19,22 @@ impl Taker<'_, '_> {
             row.waits_briefly && free && (row.named || replaceable(row))
         };
         self.left().filter(waits).count() as i64
+    }
+
+    /// A young replacement is no surplus while a machine it replaces still serves: only those above D are. Nor is it one
+    /// beside a machine that may not be touched and does not serve, or that is not seen and may be gone: it is what comes
+    /// in that one's place.
+    pub(super) fn young_too_many(&self, bound: i64) -> i64 {
+        let serving = |row: &Row| row.group == Group::Ready && row.outdated;
+        let still = self.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
+        let gone = self.rows_taken(|row| row.group.exists() && !row.outdated);
+        let absent = |row: &&Row| match row.group {
+            Group::Unready => row.is_untouchable(),
+            group => group == Group::Unknown,
+        };
+        let absent = self.rows.iter().filter(absent).count() as i64;
+        let others = self.existing_too_many(bound) - absent;
+        if still { others.min(self.count.current - gone - self.count.desired) } else { others }
     }
 
     fn left(&self) -> impl Iterator<Item = &Row> {
