@@ -3,7 +3,7 @@
 //! On a Uniform set the cloud may bring as many as the number counts above what lives, so the number written stays under
 //! the ceiling less what lives already, whichever of its readings is true.
 
-use crate::model::action::Action;
+use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::inventory::{Native, Orchestration};
 use crate::model::journal::Refusal;
@@ -17,7 +17,7 @@ use crate::model::time::{Span, Time};
 use super::create::{self, Wish};
 use super::desired;
 use super::holds::{Holds, machines};
-use super::journal::Journal;
+use super::journal::{Journal, Touch};
 use super::limit::{self, LIMIT};
 use super::looks::SOON;
 use super::model;
@@ -212,7 +212,7 @@ fn counted_deletes(context: RaiseContext) -> CountedDeletes {
 /// Deletes that are not waited for, of machines still listed, may long be gone from the goal though the number that is
 /// read counts them: what is written above it may bring as many more.
 fn unseen_room(context: RaiseContext) -> i64 {
-    let RaiseContext { input, memory, count, rows, .. } = context;
+    let RaiseContext { input, memory, journal, count, rows } = context;
     let known = memory.deletes.verdict == DeleteEffect::AtEnd && memory.deletes.proven;
     // A Uniform set's number is held under the ceiling itself.
     if known || input.set.orchestration == Orchestration::Uniform {
@@ -221,9 +221,11 @@ fn unseen_room(context: RaiseContext) -> i64 {
     // It counts those whom others delete no less.
     let going = |row: &&Row| {
         let leaves = matches!(row.group, Group::Leaving | Group::Ghost);
-        // An old picture may show it as it was.
-        let goes = row.shown_deleting || row.doing == Doing::Deleting;
-        leaves && goes && !row.unlisted && !row.written_off
+        // An old picture may show it as it was, or lack it while its delete goes on.
+        let touches = journal.touches(row.machine(input));
+        let ours = |last: &Touch| last.verb == Verb::Delete && last.ended.is_none();
+        let goes = touches.last().is_some_and(ours) && !row.overdue;
+        leaves && (goes || (row.shown_deleting && !row.unlisted)) && !row.written_off
     };
     let going = rows.iter().filter(going).count() as i64;
     let stays = count.exist + count.failed + count.gray;

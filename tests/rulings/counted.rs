@@ -46,6 +46,20 @@ fn what_stays_listed_after_its_delete_may_be_made_up_for_too() {
         s.desired.shown_since = Some(NOW.minus(Span::minutes(15)));
     });
     assert_eq!(pool.plan().raise(), None);
+    // No list shows it any more, and its delete goes on.
+    let one = Pool::new(1, "0", "1").old_ready(1).capacity(1);
+    let one = one.set(|set| set.orchestration = Orchestration::Flexible);
+    let one =
+        one.gone_for("o1", Condition::Deleting, Span::minutes(8)).edit("o1", |m| m.missed = 2);
+    let key = one.machine("o1").key();
+    let one = one.state(|s| {
+        s.tombs.push((key, NOW.minus(Span::minutes(7))));
+        (s.desired.explained, s.desired.shown) = (1, 1);
+        s.desired.shown_since = Some(NOW.minus(Span::minutes(15)));
+    });
+    let goes = one.clone().delete_open(&["o1"], Span::minutes(8)).plan();
+    goes.does(None, &[]).says("capacityLags");
+    assert_eq!(one.plan().raise(), Some((1, 2)), "its delete ended");
 }
 
 #[test]
