@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::ask::Ask;
 use super::document;
 use super::faults::Rule;
+use super::locks::{self, Lock};
 use super::record::Record;
 use super::reply::Turned;
 use super::seed::{IdentitySeed, ImageSeed, Seed, SetSeed, image_reference};
@@ -93,6 +94,9 @@ pub(super) struct Cloud {
     pub token_seconds: u64,
     /// Tokens of an older generation are refused.
     pub generation: u64,
+    pub locks: Vec<Lock>,
+    /// A lock on the VM of a Flexible set stops a batch of the set that names it.
+    pub locked_vm_stops_batch: bool,
     pub rules: Vec<Rule>,
     /// Requests by method and kind of thing, as they came in.
     pub requests: BTreeMap<String, u64>,
@@ -109,6 +113,8 @@ pub(super) struct Cloud {
 pub enum SeedError {
     #[error("scaleSets[{index}] (\"{name}\"): {why}")]
     ScaleSet { index: usize, name: String, why: String },
+    #[error("locks[{index}]: {why}")]
+    Lock { index: usize, why: String },
     #[error("faults.named: there is no \"{name}\"; there are: {known}")]
     Faults { name: String, known: String },
 }
@@ -131,6 +137,8 @@ impl Cloud {
             strict_tokens: seed.strict_tokens,
             token_seconds: seed.token_seconds,
             generation: 0,
+            locks: Vec::new(),
+            locked_vm_stops_batch: seed.settings.switches.locked_vm_stops_batch,
             rules: seed.faults.rules.clone(),
             requests: BTreeMap::new(),
             vm_etags: BTreeMap::new(),
@@ -151,6 +159,9 @@ impl Cloud {
                 name: set.name.clone(),
                 why,
             })?;
+        }
+        for (index, lock) in seed.locks.iter().enumerate() {
+            locks::put(&mut cloud, lock).map_err(|why| SeedError::Lock { index, why })?;
         }
         let Some(faults) = seed.faults.faults() else {
             let name = seed.faults.named.clone().unwrap_or_default();

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::ask::Ask;
 use super::cloud::Cloud;
 use super::faults::{FaultSeed, shown};
+use super::locks;
 use super::record;
 use super::reply::Reply;
 use super::seed::{ImageSeed, image_reference};
@@ -162,6 +163,7 @@ enum Doing {
         lasting: Length,
     },
     Quota(Option<u32>),
+    /// A ReadOnly lock on the set.
     Lock(bool),
     DeleteSet,
 }
@@ -183,6 +185,10 @@ fn happen(cloud: &mut Cloud, order: &Order) -> Result<Value, String> {
         && cloud.world.peek_instance(set, id).is_none()
     {
         return Err(format!("there is no instance {id} in that set"));
+    }
+    if let Doing::Lock(locked) = order.deed {
+        locks::order(cloud, set, locked)?;
+        return Ok(json!({ "done": true }));
     }
     let deed = deed(cloud, &order.deed, which)?;
     if let Deed::Publish { image, version } = &deed {

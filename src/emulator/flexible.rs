@@ -93,7 +93,12 @@ fn flexible_sets(cloud: &Cloud, subscription: &str, group: Option<&str>) -> Vec<
 }
 
 /// The set and the id, as it is spelled there.
-fn find(cloud: &Cloud, subscription: &str, group: &str, name: &str) -> Option<(SetId, InstanceId)> {
+pub(super) fn find(
+    cloud: &Cloud,
+    subscription: &str,
+    group: &str,
+    name: &str,
+) -> Option<(SetId, InstanceId)> {
     let sets = flexible_sets(cloud, subscription, Some(group)).into_iter();
     let mut found = sets.filter_map(|set| {
         let truth = cloud.world.truth(set)?;

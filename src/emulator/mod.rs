@@ -6,7 +6,7 @@
 //! and nothing is served but on the loopback.
 //!
 //! Begin with [`Emulator::answer`]: a request becomes an `ask`, `route` finds its handler (`set`, `members`,
-//! `flexible`, `actions`, `neighbours`, `operation`; `login` for tokens, `control` for orders), and the handler asks
+//! `flexible`, `actions`, `neighbours`, `locks`, `operation`; `login` for tokens, `control` for orders), and the handler asks
 //! the world. `document` and `instance` are the shapes; `serve` listens.
 
 mod actions;
@@ -18,6 +18,7 @@ mod document;
 mod faults;
 mod flexible;
 mod instance;
+mod locks;
 mod login;
 mod members;
 mod neighbours;
@@ -40,6 +41,7 @@ use serde_json::Value;
 
 pub use cloud::SeedError;
 pub use faults::{Chances, Cut, FaultSeed, Rule};
+pub use locks::{LockLevel, LockSeed};
 pub use record::Extremes;
 pub use seed::{
     FoundSeed, IdentitySeed, ImageSeed, InstanceSeed, Seed, SetSeed, SettingsSeed, SwitchesSeed,

@@ -4,6 +4,7 @@ use super::actions;
 use super::ask::Ask;
 use super::cloud::{Cloud, Named};
 use super::flexible;
+use super::locks;
 use super::login;
 use super::members;
 use super::neighbours;
@@ -49,6 +50,10 @@ fn admitted(cloud: &mut Cloud, ask: &Ask, passed: &mut bool) -> Done {
         cloud.world.neighbour(false)?;
         return Err(turned);
     }
+    if let Some(done) = locks::answer(cloud, ask, &caller) {
+        return done;
+    }
+    locks::permit(cloud, ask)?;
     served(cloud, ask, &words)
 }
 

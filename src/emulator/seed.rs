@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::faults::FaultSeed;
+use super::locks::LockSeed;
 use crate::world::{
     Durations, Found, InstanceId, InstanceSpec, Model, Ms, Protection, Settings, Spread, Switches,
 };
@@ -27,6 +28,7 @@ pub struct Seed {
     pub resource_groups: Vec<String>,
     pub scale_sets: Vec<SetSeed>,
     pub galleries: Vec<ImageSeed>,
+    pub locks: Vec<LockSeed>,
     /// Empty: everybody may do everything, with any secret.
     pub identities: Vec<IdentitySeed>,
     /// Tokens that were not given out here are refused.
@@ -46,6 +48,7 @@ impl Default for Seed {
             resource_groups: vec![GROUP.to_owned()],
             scale_sets: Vec::new(),
             galleries: Vec::new(),
+            locks: Vec::new(),
             identities: Vec::new(),
             strict_tokens: false,
             token_seconds: 3_599,
@@ -84,6 +87,7 @@ pub struct SwitchesSeed {
     pub reimage_takes_newest: bool,
     pub tokens_by_minute: bool,
     pub gone_delete_fails: bool,
+    pub locked_vm_stops_batch: bool,
 }
 
 impl SettingsSeed {

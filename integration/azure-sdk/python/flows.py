@@ -16,6 +16,7 @@ from azure.core.exceptions import (
     ResourceExistsError,
     ResourceNotFoundError,
 )
+from azure.core.rest import HttpRequest
 from azure.identity import ClientSecretCredential, ManagedIdentityCredential, WorkloadIdentityCredential
 from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.compute.models import (
@@ -284,6 +285,37 @@ def flexible_sets():
     compute.virtual_machines.begin_delete(GROUP, name).result()
     fails(ResourceNotFoundError, 404, "ResourceNotFound", lambda: compute.virtual_machines.get(GROUP, name))
     compute.virtual_machine_scale_sets.begin_delete(GROUP, "flexpy").result()
+
+
+def send(compute, method, scope, lock="", **body):
+    """By the client's own pipeline, with its token and its address."""
+    path = f"{scope}/providers/Microsoft.Authorization/locks{lock}?api-version=2020-05-01"
+    answer = compute.send_request(HttpRequest(method, f"{URL}{path}", json=body or None))
+    answer.raise_for_status()
+    return answer.json() if answer.content else None
+
+
+@flow
+def locks():
+    compute = client()
+    sets, vms = compute.virtual_machine_scale_sets, compute.virtual_machine_scale_set_vms
+    sets.begin_create_or_update(GROUP, "lockpy", scale_set(3)).result()
+    made = sets.get(GROUP, "lockpy").id
+    group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}"
+    lock = send(compute, "PUT", made, "/keep", properties={"level": "CanNotDelete", "notes": "ask"})
+    assert lock["id"] == f"{made}/providers/Microsoft.Authorization/locks/keep", lock
+    assert [one["name"] for one in send(compute, "GET", group)["value"]] == ["keep"]
+    first = next(iter(vms.list(GROUP, "lockpy"))).instance_id
+    fails(ResourceExistsError, 409, "ScopeLocked", lambda: sets.begin_delete(GROUP, "lockpy"))
+    fails(ResourceExistsError, 409, "ScopeLocked", lambda: vms.begin_delete(GROUP, "lockpy", first))
+    ids = VirtualMachineScaleSetVMInstanceRequiredIDs(instance_ids=[first])
+    sets.begin_delete_instances(GROUP, "lockpy", ids).result()
+    send(compute, "PUT", group, "/still", properties={"level": "ReadOnly"})
+    raised = {"sku": {"capacity": 4}}
+    fails(ResourceExistsError, 409, "ScopeLocked", lambda: sets.begin_update(GROUP, "lockpy", raised))
+    send(compute, "DELETE", group, "/still")
+    send(compute, "DELETE", made, "/keep")
+    sets.begin_delete(GROUP, "lockpy").result()
 
 
 @flow

@@ -1,0 +1,403 @@
+//! Locks (`Microsoft.Authorization/locks`) of subscriptions, resource groups, scale sets and VMs, and what each refuses.
+//!
+//! ARM's front door checks a lock by the address of a request alone. A POST to a set names its VMs in the body, so a lock
+//! on a VM does not stop `{set}/delete`, and CanNotDelete refuses the method DELETE only. Whether a lock on the VM of a
+//! Flexible set stops a batch of the set is not documented: `lockedVmStopsBatch` decides.
+
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::ask::Ask;
+use super::cloud::{Cloud, Named};
+use super::flexible;
+use super::login::Caller;
+use super::reply::{Done, Reply, Turned};
+use super::text::rfc3339;
+use crate::world::{Guid, InstanceId, Ms, Orchestration, Refusal, SetId};
+
+const AUTHORIZATION: &str = "microsoft.authorization";
+const COMPUTE: &str = "microsoft.compute";
+
+/// From this version on an answer shows who made a lock.
+const MAKERS_SINCE: &str = "2020-05-01";
+
+/// So long is a note at most.
+const LONGEST_NOTE: usize = 512;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum LockLevel {
+    CanNotDelete,
+    ReadOnly,
+}
+
+impl LockLevel {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::CanNotDelete => "CanNotDelete",
+            Self::ReadOnly => "ReadOnly",
+        }
+    }
+}
+
+/// A lock that is there from the start.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LockSeed {
+    /// The id of what it is on.
+    pub scope: String,
+    pub name: String,
+    pub level: LockLevel,
+    #[serde(default)]
+    pub notes: Option<String>,
+}
+
+/// What a lock is on. It ends with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Target {
+    Subscription,
+    Group,
+    Set(SetId),
+    Vm(SetId, InstanceId, Guid),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Lock {
+    target: Target,
+    /// As ids write it.
+    scope: String,
+    name: String,
+    level: LockLevel,
+    notes: Option<String>,
+    owners: Value,
+    by: String,
+    made: Ms,
+}
+
+impl Lock {
+    fn id(&self) -> String {
+        format!("{}/providers/Microsoft.Authorization/locks/{}", self.scope, self.name)
+    }
+
+    fn shown(&self, version: &str) -> Value {
+        let mut properties = json!({ "level": self.level.name() });
+        if let Some(notes) = &self.notes {
+            properties["notes"] = json!(notes);
+        }
+        if !self.owners.is_null() {
+            properties["owners"] = self.owners.clone();
+        }
+        let mut shown = json!({ "id": self.id(), "name": self.name,
+            "type": "Microsoft.Authorization/locks", "properties": properties });
+        if version >= MAKERS_SINCE {
+            let at = rfc3339(self.made);
+            shown["systemData"] = json!({ "createdBy": self.by, "createdByType": "Application",
+                "createdAt": at, "lastModifiedBy": self.by,
+                "lastModifiedByType": "Application", "lastModifiedAt": at });
+        }
+        shown
+    }
+
+    fn is_there(&self, cloud: &Cloud) -> bool {
+        match &self.target {
+            Target::Subscription | Target::Group => true,
+            Target::Set(set) => cloud.places.contains_key(set),
+            Target::Vm(set, id, vm) => {
+                cloud.world.peek_instance(*set, id).is_some_and(|now| now.vm == *vm)
+            }
+        }
+    }
+}
+
+/// Whether `id` is `scope` or below it.
+fn covers(scope: &str, id: &str) -> bool {
+    let rest = id.to_ascii_lowercase();
+    let rest = rest.strip_prefix(&scope.to_ascii_lowercase());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Splits a path at its locks: what they are on, and the name of one.
+fn address(ask: &Ask) -> Option<(usize, Option<&str>)> {
+    let words = ask.words();
+    let (at, name) = match words.as_slice() {
+        [scope @ .., "providers", AUTHORIZATION, "locks"] => (scope.len(), None),
+        [scope @ .., "providers", AUTHORIZATION, "locks", _] => {
+            (scope.len(), Some(ask.part(scope.len() + 3)))
+        }
+        _ => return None,
+    };
+    Some((at, name))
+}
+
+/// A call about locks; `None`: it is about something else.
+pub(super) fn answer(cloud: &mut Cloud, ask: &Ask, caller: &Caller) -> Option<Done> {
+    let (at, name) = address(ask)?;
+    let parts: Vec<&str> = ask.parts.iter().take(at).map(String::as_str).collect();
+    Some(served(cloud, ask, caller, &parts, name))
+}
+
+fn served(
+    cloud: &mut Cloud,
+    ask: &Ask,
+    caller: &Caller,
+    parts: &[&str],
+    name: Option<&str>,
+) -> Done {
+    let (target, scope) = target(cloud, ask, parts)?;
+    cloud.world.neighbour(!matches!(ask.method.as_str(), "GET" | "HEAD"))?;
+    sweep(cloud);
+    let version = ask.get("api-version").unwrap_or_default();
+    let Some(name) = name else {
+        return match ask.method.as_str() {
+            "GET" => list(cloud, ask, &scope, version),
+            _ => Err(super::members::not_served(ask)),
+        };
+    };
+    let is_it = |lock: &Lock| {
+        lock.scope.eq_ignore_ascii_case(&scope) && lock.name.eq_ignore_ascii_case(name)
+    };
+    let known = cloud.locks.iter().position(is_it);
+    match (ask.method.as_str(), known) {
+        ("GET", Some(at)) => Ok(Reply::ok(&cloud.locks[at].shown(version))),
+        ("GET", None) => {
+            let text = format!("The lock '{name}' could not be found.");
+            Err(Turned::refused(404, "LockNotFound", text))
+        }
+        ("DELETE", Some(at)) => {
+            cloud.locks.remove(at);
+            Ok(Reply::empty(200))
+        }
+        ("DELETE", None) => Ok(Reply::empty(204)),
+        ("PUT", known) => {
+            let by = caller.client.clone().unwrap_or_else(|| "emulator".to_owned());
+            let lock = read(ask, name, scope, target, by, cloud.world.now())?;
+            let shown = lock.shown(version);
+            match known {
+                Some(at) => cloud.locks[at] = lock,
+                None => cloud.locks.push(lock),
+            }
+            Ok(Reply::json(if known.is_some() { 200 } else { 201 }, &shown))
+        }
+        _ => Err(super::members::not_served(ask)),
+    }
+}
+
+/// The locks at a scope, above it and below it; with `atScope()` none below.
+fn list(cloud: &Cloud, ask: &Ask, scope: &str, version: &str) -> Done {
+    let filter = ask.get("$filter").map(str::trim).filter(|filter| !filter.is_empty());
+    let below = match filter {
+        None => true,
+        Some(filter) if filter.eq_ignore_ascii_case("atScope()") => false,
+        Some(filter) => {
+            let text = format!("The filter '{filter}' is not supported.");
+            return Err(Turned::refused(400, "UnsupportedFilter", text));
+        }
+    };
+    let here = |lock: &&Lock| covers(&lock.scope, scope) || (below && covers(scope, &lock.scope));
+    let all: Vec<Value> = cloud.locks.iter().filter(here).map(|lock| lock.shown(version)).collect();
+    Ok(Reply::ok(&json!({ "value": all })))
+}
+
+fn read(
+    ask: &Ask,
+    name: &str,
+    scope: String,
+    target: Target,
+    by: String,
+    made: Ms,
+) -> Result<Lock, Turned> {
+    let body = Value::Object(ask.object()?);
+    let bad = |what: &str| -> Turned {
+        Refusal::new(400, "InvalidRequestContent", format!("The lock is not valid: {what}.")).into()
+    };
+    let level = match body.pointer("/properties/level").and_then(Value::as_str) {
+        Some(level) if level.eq_ignore_ascii_case("CanNotDelete") => LockLevel::CanNotDelete,
+        Some(level) if level.eq_ignore_ascii_case("ReadOnly") => LockLevel::ReadOnly,
+        _ => return Err(bad("properties.level is CanNotDelete or ReadOnly")),
+    };
+    let notes = match body.pointer("/properties/notes") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(notes)) if notes.chars().count() <= LONGEST_NOTE => Some(notes.clone()),
+        Some(_) => return Err(bad("properties.notes is a text of at most 512 characters")),
+    };
+    let owners = body.pointer("/properties/owners").cloned().unwrap_or_default();
+    if !owners.is_null() && !owners.is_array() {
+        return Err(bad("properties.owners is a list"));
+    }
+    Ok(Lock { target, scope, name: name.to_owned(), level, notes, owners, by, made })
+}
+
+/// What a scope names, and its id as ids write it.
+fn target(cloud: &mut Cloud, ask: &Ask, parts: &[&str]) -> Result<(Target, String), Turned> {
+    let lower: Vec<String> = parts.iter().map(|part| part.to_ascii_lowercase()).collect();
+    let words: Vec<&str> = lower.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["subscriptions", _] => {
+            cloud.subscription_of(parts[1])?;
+            Ok((Target::Subscription, format!("/subscriptions/{}", parts[1])))
+        }
+        ["subscriptions", _, "resourcegroups", _] => {
+            let group = cloud.group_of(parts[1], parts[3])?;
+            let (subscription, name) = (group.subscription, group.name);
+            Ok((Target::Group, format!("/subscriptions/{subscription}/resourceGroups/{name}")))
+        }
+        [_, _, "resourcegroups", _, "providers", COMPUTE, "virtualmachines", _] => {
+            let (subscription, group, name) = (parts[1], parts[3], parts[7]);
+            let found = flexible::find(cloud, subscription, group, name);
+            let Some((set, id)) = found else {
+                let kind = format!("Microsoft.Compute/virtualMachines/{name}");
+                return Err(cloud.not_found(&kind, group));
+            };
+            let place = cloud.place(set)?;
+            let scope = format!(
+                "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{id}",
+                place.subscription, place.group
+            );
+            Ok((vm(cloud, set, id, group)?, scope))
+        }
+        [
+            _,
+            _,
+            "resourcegroups",
+            _,
+            "providers",
+            COMPUTE,
+            "virtualmachinescalesets",
+            _,
+            rest @ ..,
+        ] => {
+            let (subscription, group, name) = (parts[1], parts[3], parts[7]);
+            let set = cloud.set_of(Named { subscription, group, name })?;
+            let (place, view) = (cloud.place(set)?, cloud.peek(set)?);
+            let id = Cloud::set_id(place, &view.name, false);
+            match rest {
+                [] => Ok((Target::Set(set), id)),
+                ["virtualmachines", _] => {
+                    let machine = InstanceId::from(parts[9]);
+                    let scope = format!("{id}/virtualMachines/{machine}");
+                    Ok((vm(cloud, set, machine, group)?, scope))
+                }
+                _ => Err(super::members::not_served(ask)),
+            }
+        }
+        _ => Err(super::members::not_served(ask)),
+    }
+}
+
+fn vm(cloud: &mut Cloud, set: SetId, id: InstanceId, group: &str) -> Result<Target, Turned> {
+    match cloud.world.peek_instance(set, &id) {
+        Some(now) => Ok(Target::Vm(set, id, now.vm)),
+        None => Err(cloud.not_found(&format!("Microsoft.Compute/virtualMachines/{id}"), group)),
+    }
+}
+
+/// A lock ends with what it is on.
+fn sweep(cloud: &mut Cloud) {
+    let mut locks = std::mem::take(&mut cloud.locks);
+    locks.retain(|lock| lock.is_there(cloud));
+    cloud.locks = locks;
+}
+
+/// A lock that a seed or an order puts somewhere, whatever is locked already.
+pub(super) fn put(cloud: &mut Cloud, seed: &LockSeed) -> Result<(), String> {
+    let path = format!("{}/providers/Microsoft.Authorization/locks/{}", seed.scope, seed.name);
+    let ask = Ask::new("PUT", &path, HeaderMap::new(), Bytes::new(), false, "localhost");
+    let parts: Vec<&str> = seed.scope.split('/').filter(|part| !part.is_empty()).collect();
+    let found = target(cloud, &ask, &parts);
+    let (target, scope) =
+        found.map_err(|_| format!("nothing can be locked at \"{}\"", seed.scope))?;
+    let same = |lock: &Lock| lock.scope == scope && lock.name.eq_ignore_ascii_case(&seed.name);
+    cloud.locks.retain(|lock| !same(lock));
+    let (name, notes, made) = (seed.name.clone(), seed.notes.clone(), cloud.world.now());
+    let (level, by) = (seed.level, "emulator".to_owned());
+    cloud.locks.push(Lock { target, scope, name, level, notes, owners: Value::Null, by, made });
+    Ok(())
+}
+
+/// The lock of the set that an order of the control door puts on and takes off.
+const ORDERED: &str = "ordered";
+
+pub(super) fn order(cloud: &mut Cloud, set: SetId, locked: bool) -> Result<(), String> {
+    let (Some(view), Some(place)) = (cloud.world.peek(set), cloud.places.get(&set)) else {
+        return Err("there is no such scale set".to_owned());
+    };
+    let scope = Cloud::set_id(place, &view.name, false);
+    if locked {
+        let (name, level) = (ORDERED.to_owned(), LockLevel::ReadOnly);
+        return put(cloud, &LockSeed { scope, name, level, notes: None });
+    }
+    cloud.locks.retain(|lock| !(lock.scope == scope && lock.name == ORDERED));
+    Ok(())
+}
+
+/// Refuses a write that a lock forbids.
+pub(super) fn permit(cloud: &mut Cloud, ask: &Ask) -> Result<(), Turned> {
+    if cloud.locks.is_empty() || matches!(ask.method.as_str(), "GET" | "HEAD") {
+        return Ok(());
+    }
+    // A lock could never be removed if locks forbade it.
+    if ask.lower.iter().any(|word| word == AUTHORIZATION) {
+        return Ok(());
+    }
+    sweep(cloud);
+    let resource = resource(ask);
+    let deletes = ask.method == "DELETE";
+    let refuses = |lock: &&Lock| {
+        let at_or_above = covers(&lock.scope, &resource);
+        let strict = lock.level == LockLevel::ReadOnly;
+        (at_or_above && (strict || deletes)) || (deletes && covers(&resource, &lock.scope))
+    };
+    let mut scopes: Vec<String> =
+        cloud.locks.iter().filter(refuses).map(|lock| lock.scope.clone()).collect();
+    scopes.extend(in_batch(cloud, ask));
+    if scopes.is_empty() {
+        return Ok(());
+    }
+    cloud.world.neighbour(true)?;
+    let verb = if deletes || ask.lower.last().is_some_and(|word| word == "delete") {
+        "delete"
+    } else {
+        "write"
+    };
+    let text = format!(
+        "The scope '{resource}' cannot perform {verb} operation because following scope(s) are locked: '{}'. Please \
+         remove the lock and try again.",
+        scopes.join("','")
+    );
+    Err(Turned::at_the_door(409, "ScopeLocked", text))
+}
+
+/// The resource that a path is about: an action of it is one word more.
+fn resource(ask: &Ask) -> String {
+    let provider = ask.lower.iter().rposition(|word| word == "providers");
+    let named = provider.map_or(ask.parts.len(), |at| {
+        let rest = ask.parts.len().saturating_sub(at + 2);
+        at + 2 + rest - rest % 2
+    });
+    format!("/{}", ask.parts[..named.min(ask.parts.len())].join("/"))
+}
+
+/// Where the switch says so: locked VMs of a Flexible set that a batch of the set would delete.
+fn in_batch(cloud: &Cloud, ask: &Ask) -> Vec<String> {
+    let words = ask.words();
+    let is_batch = ask.method == "POST"
+        && matches!(words.as_slice(), [.., "virtualmachinescalesets", _, "delete"]);
+    if !is_batch || !cloud.locked_vm_stops_batch {
+        return Vec::new();
+    }
+    let named = Named { subscription: ask.part(1), group: ask.part(3), name: ask.part(7) };
+    let body = ask.object_or_none().unwrap_or_default();
+    let ids = body.get("instanceIds").and_then(Value::as_array).cloned().unwrap_or_default();
+    let is_named = |id: &InstanceId| {
+        ids.iter().filter_map(Value::as_str).any(|one| one.eq_ignore_ascii_case(&id.0))
+    };
+    let found = cloud.find(named).filter(|set| {
+        cloud.world.peek(*set).is_some_and(|view| view.orchestration == Orchestration::Flexible)
+    });
+    let locked = |lock: &&Lock| match &lock.target {
+        Target::Vm(set, id, _) => Some(*set) == found && is_named(id),
+        _ => false,
+    };
+    cloud.locks.iter().filter(locked).map(|lock| lock.scope.clone()).collect()
+}
