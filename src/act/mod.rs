@@ -46,6 +46,13 @@ pub enum Answer {
     NotSent,
 }
 
+impl Answer {
+    /// It changed nothing, for certain.
+    pub const fn changed_nothing(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::RefusedFor(..) | Self::NotSent)
+    }
+}
+
 /// What an operation's address tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Poll {

@@ -90,18 +90,13 @@ impl Refused {
         self.code.as_deref().is_some_and(|code| [CHANGED_SINCE_READ, VERSION_MOVED].contains(&code))
     }
 
-    /// For a sentence: the code, and what the other side said with it.
-    pub fn reason(&self) -> String {
-        reason(self.refusal, self.code.as_deref(), self.message.as_deref())
-    }
-
     pub fn is_no_trace(&self) -> bool {
         self.refusal == Refusal::Preempted && self.code.as_deref() == Some(NO_TRACE)
     }
 }
 
 /// `Code: "sentence"`, as far as they are known.
-pub fn reason(refusal: Refusal, code: Option<&str>, message: Option<&str>) -> String {
+pub fn refusal_reason(refusal: Refusal, code: Option<&str>, message: Option<&str>) -> String {
     let code = code.unwrap_or(refusal.name());
     message.map_or_else(|| code.to_owned(), |message| format!("{code}: \"{message}\""))
 }

@@ -27,7 +27,7 @@ pub(super) fn approve(input: &Input, memory: &mut PoolState, ask: &Ask) -> Resul
     let Some(before) = input.state else {
         return Err("the pool is seen for the first time; read what waits, and ask again".into());
     };
-    // Another answer of this turn leaves one fewer; who named none saw all of them.
+    // The person saw all that the last plan showed. An earlier answer of this turn does not make it one thing.
     if ask.about.what.is_none() && before.waiting.len() > 1 {
         let all = list(before.waiting.iter());
         return Err(format!("several things wait: {all}; say which by `what`"));

@@ -3,9 +3,7 @@
 use crate::model::action::{Action, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::inventory::Orchestration;
-use crate::model::journal::{
-    CHANGED_SINCE_READ, Entry, Outcome, Refusal, Refused, reason as described,
-};
+use crate::model::journal::{CHANGED_SINCE_READ, Entry, Outcome, Refusal, Refused, refusal_reason};
 use crate::model::plan::Input;
 use crate::model::policy::Natives;
 use crate::model::rollout::{BackOff, DeleteEffect, PoolState, UndeliveredRaise};
@@ -41,8 +39,8 @@ const BACKOFFS: usize = 16;
 /// So many raises in a row can meet the end of a delete of ours.
 const OURS_IN_A_ROW: u32 = 3;
 
-/// A refusal that was answered counts no more. A throttle that let a raise through is the cloud's pace, and it says itself
-/// when it takes the next.
+/// An answered refusal of that age counts no more, and neither does an answered throttle: the cloud itself says when it
+/// takes the next raise.
 fn is_over(known: &BackOff, at: Time) -> bool {
     known.refusal == Refusal::Throttled || at.since(known.at) > COUNTED
 }
@@ -279,7 +277,7 @@ pub(super) fn about_refused(input: &Input, memory: &PoolState, holds: &mut Holds
         let size = back_off.size.as_ref().map_or(String::new(), |size| format!(" of {size}"));
         let zone = back_off.zone.as_ref().map_or(String::new(), |zone| format!(" in zone {zone}"));
         let BackOff { refusal, code, message, .. } = back_off;
-        let why = described(*refusal, code.as_deref(), message.as_deref());
+        let why = refusal_reason(*refusal, code.as_deref(), message.as_deref());
         let until = back_off.until;
         holds
             .add(reason, format!("a raise{size} was refused{zone} ({why}); next try {until}"))

@@ -3,7 +3,7 @@
 use crate::model::action::{Because, Target, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::ids::Key;
-use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused, reason};
+use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused, refusal_reason};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::rollout::{KeyBackOff, PoolState, RequestBackOff};
@@ -396,7 +396,7 @@ pub(super) fn about_requests(desk: &mut Desk) {
             continue;
         }
         let RequestBackOff { refusal, code, message, .. } = &back_off;
-        let why = reason(*refusal, code.as_deref(), message.as_deref());
+        let why = refusal_reason(*refusal, code.as_deref(), message.as_deref());
         let what = if back_off.verb == Verb::Reimage { "an update in place" } else { "a delete" };
         let say = format!(
             "{what} was refused ({why}); nothing is taken out of service for another before {}",

@@ -31,6 +31,10 @@ impl Shown {
     }
 
     async fn kit(&self) -> Kit {
+        self.kit_that_answers(|| Says::status(202, "")).await
+    }
+
+    async fn kit_that_answers(&self, write: fn() -> Says) -> Kit {
         let shown = self.clone();
         kit(move |heard: &Heard| {
             let (set, machines) = &*shown.0.lock().unwrap();
@@ -38,7 +42,7 @@ impl Shown {
                 return alone;
             }
             match () {
-                () if heard.verb != "GET" => Says::status(202, ""),
+                () if heard.verb != "GET" => write(),
                 () if heard.target.contains("/virtualMachines?") => {
                     Says::json(&json!({"value": machines}))
                 }
@@ -116,6 +120,24 @@ async fn a_new_disk_is_dated_when_the_work_ended() {
     shown.change(|_, machines| machines.iter_mut().for_each(|m| worked_on(m, ended)));
     let rows = rows(&kit).await;
     assert_eq!((rows[0].imaged, rows[1].imaged), (Some(ended), None));
+}
+
+#[tokio::test]
+async fn a_new_disk_that_was_refused_for_another_machine_is_dated_never() {
+    let shown = Shown::new(set(), vec![machine(0), machine(1)]);
+    let locked = || {
+        let message = format!(
+            "The scope '{SET}' cannot perform write operation because following scope(s) are locked: \
+             '{SET}/virtualMachines/1'. Please remove the lock and try again."
+        );
+        Says::fault(409, "ScopeLocked", &message)
+    };
+    let kit = shown.kit_that_answers(locked).await;
+    rows(&kit).await;
+    assert!(matches!(update(&kit, &["0", "1"]).await.0, Answer::RefusedFor(..)));
+    let ended = START.plus(Span::seconds(90));
+    shown.change(|_, machines| machines.iter_mut().for_each(|m| worked_on(m, ended)));
+    assert_eq!(rows(&kit).await[0].imaged, None, "it was never asked for");
 }
 
 #[tokio::test]

@@ -114,7 +114,7 @@ fn restore_cut_off(pool: Pool) -> Pool {
 fn a_machine_that_was_not_given_back_yet_is_no_promise() {
     let pool = Pool::new(3, "1", "1").new_ready(2).old_unready(1).nodes();
     assert_eq!(pool.plan().deleted(), Vec::<&str>::new());
-    assert_eq!(pool.clone().plan().planned.report.numbers.promise, 3);
+    assert_eq!(pool.plan().planned.report.numbers.promise, 3);
     let pool = restore_cut_off(pool.drain_ended("n1", Because::Surplus, Outcome::Done));
     assert_eq!(pool.plan().planned.report.numbers.promise, 2, "n1 may never come back");
 }

@@ -58,7 +58,7 @@ fn what_waits_is_written_down_byte_for_byte_while_it_waits() {
     assert_eq!((wrong.accepted(), wrong.desired()), (vec![false], 10));
     let right = waits.clone().approve(WaitKind::ScaleDown, Some(2)).plan();
     assert_eq!((right.accepted(), right.desired()), (vec![true], 2));
-    // Whoever named none saw both, whatever else is answered before it in that turn.
+    // A person who names none saw both, whatever is answered earlier in that turn.
     let mut both = waits.clone().approve(WaitKind::ScaleDown, Some(2)).ask(AskVerb::Approve);
     both.asks[1].id = poolkeeper::model::ids::AskId::new("second");
     assert_eq!(both.plan().accepted(), [true, false]);

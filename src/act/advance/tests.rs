@@ -66,7 +66,6 @@ fn phases() -> Vec<Phase> {
     ]
 }
 
-/// The whole table: no phase and no verb is without a step, each settlement is a legal move, and only an intent is sent.
 /// A machine that may not be deleted is set aside alone.
 #[test]
 fn a_batch_refused_for_one_of_it_is_refused_for_that_one_alone() {
@@ -91,6 +90,7 @@ fn a_batch_refused_for_one_of_it_is_refused_for_that_one_alone() {
     assert_eq!(whole, Event::Ended(Outcome::Refused(no.clone())));
 }
 
+/// The whole table: no phase and no verb is without a step, each settlement is a legal move, and only an intent is sent.
 #[test]
 fn every_phase_of_every_verb_has_a_legal_step() {
     let there = [machine(1, Condition::Ready), machine(2, Condition::Deleting)];

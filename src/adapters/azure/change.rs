@@ -81,7 +81,7 @@ impl ChangeCloud for Azure {
         let delete = Batch::plain(Class::DeleteMachines, "delete");
         let forced = Batch { query: force.then_some(("forceDeletion", "true")), ..delete.clone() };
         let mut answer = self.batch(order, forced, targets).await;
-        // On hosts whose maintenance people control Azure takes no forced delete, and any other.
+        // Azure takes no forced delete where people control the maintenance of hosts. It takes one without force.
         if force
             && matches!(&answer, Answer::Refused(no) if no.code.as_deref() == Some(refusal::NOT_BY_FORCE))
         {
@@ -114,7 +114,7 @@ impl ChangeCloud for Azure {
         };
         let asked = self.arm.clock.now();
         let answer = self.make_anew(order, &known, targets).await;
-        if !matches!(answer, Answer::Refused(_) | Answer::NotSent) {
+        if !answer.changed_nothing() {
             self.shelf.ask_anew(order.set, targets, asked);
         }
         answer

@@ -35,7 +35,7 @@ pub(super) struct Autoscaled {
     targets: Vec<Box<str>>,
     /// Why they could not be asked lately; `targets` is what an earlier answer told.
     unseen: Option<Box<str>>,
-    /// There is such an answer, and no one took the right to ask away since.
+    /// An answer came, and no 403 came after it.
     is_known: bool,
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::ids::{Revision, VmId};
-use crate::model::inventory::{Gap, SetSeen};
+use crate::model::inventory::{AUTOSCALE_SETTINGS, Gap, SetSeen};
 use crate::model::machine::Protection;
 use proptest::prelude::*;
 
@@ -208,7 +208,7 @@ fn a_node_that_could_not_be_seen_is_kept() {
     seen.gaps.clear();
     assert!(fold(machines.clone(), &look(&seen)).machines[0].node.is_none());
     // What could not be read of autoscale is no word about nodes.
-    seen.gaps.push(Gap { what: "autoscale settings".into(), why: "no right to".into() });
+    seen.gaps.push(Gap { what: AUTOSCALE_SETTINGS.into(), why: "no right to".into() });
     assert!(fold(machines, &look(&seen)).machines[0].node.is_none());
 }
 

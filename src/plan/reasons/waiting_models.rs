@@ -1,7 +1,7 @@
 //! What the model in the set waits for, whatever a rollout does.
 
 use crate::model::budget::HoldReason;
-use crate::model::journal::{Refusal, reason};
+use crate::model::journal::{Refusal, refusal_reason};
 use crate::plan::journal::Journal;
 use crate::plan::looks::SOON;
 use crate::plan::{Desk, desired, model};
@@ -58,7 +58,7 @@ fn refused(desk: &mut Desk) {
         hold.verb = rolls.then_some("abort");
         return;
     }
-    let why = reason(known.refusal, known.code.as_deref(), known.message.as_deref());
+    let why = refusal_reason(known.refusal, known.code.as_deref(), known.message.as_deref());
     let say = format!("a write of the model was refused ({why}); next try {}", known.until);
     let hold = desk.holds.add(HoldReason::Refused, say);
     hold.number("times", i64::from(known.times)).again(known.until);

@@ -1,4 +1,5 @@
-//! Machines that would leave and may not yet: none goes in their place. And those that come in another's place.
+//! Machines that would leave and may not yet: none goes in their place, and young machines stay in the place of absent
+//! ones.
 
 use super::{Taker, looks_failed, movable, replaceable};
 use crate::plan::rows::{Group, Row};
