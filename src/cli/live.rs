@@ -102,10 +102,7 @@ pub(super) fn meant(
         return Ok(all);
     }
     let find = |set: &ScaleSetId| {
-        let same = |meant: &&Meant| {
-            let theirs = meant.policy.scale_set.as_str().trim_end_matches('/');
-            theirs.eq_ignore_ascii_case(set.as_str())
-        };
+        let same = |meant: &&Meant| meant.policy.scale_set == *set;
         all.iter().find(same).cloned().ok_or_else(|| not_there(set, &all))
     };
     sets.iter().map(find).collect()

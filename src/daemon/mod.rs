@@ -35,6 +35,6 @@ pub use crate::adapters::azure::auth::Way;
 
 /// A text that names a scale set, or what is wrong with it.
 pub fn set_id(text: &str) -> Result<ScaleSetId, BadSetId> {
-    let id = ScaleSetId::new(text.trim_end_matches('/'));
+    let id = ScaleSetId::new(text);
     SetPath::parse(&id).map(|_| id)
 }

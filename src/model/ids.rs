@@ -3,7 +3,9 @@
 //! A name is copied far more often than it is made (records, rows, entries and keys all carry the same few), so a copy
 //! shares its text.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 macro_rules! names {
@@ -44,8 +46,6 @@ macro_rules! names {
 names! {
     /// A pool, as its file calls it.
     PoolName;
-    /// The cloud's resource id of a scale set, as it was written; the cloud does not look at the case.
-    ScaleSetId;
     /// What a delete names: the instance id (Uniform) or the VM name (Flexible). May be used again for another machine.
     InstanceId;
     /// The cloud's identity of one machine. Never used again.
@@ -66,6 +66,64 @@ names! {
     Key;
 }
 
+/// The cloud's resource id of a scale set, as it is written but for slashes at its end. Azure takes ids that differ in
+/// case alone for the same, so they are equal here.
+#[derive(Clone)]
+pub struct ScaleSetId(Arc<str>);
+
+impl ScaleSetId {
+    pub fn new(text: impl AsRef<str>) -> Self {
+        Self(text.as_ref().trim().trim_end_matches('/').into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn folded(&self) -> impl Iterator<Item = u8> {
+        self.0.bytes().map(|byte| byte.to_ascii_lowercase())
+    }
+}
+
+impl PartialEq for ScaleSetId {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+impl Eq for ScaleSetId {}
+
+impl PartialOrd for ScaleSetId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ScaleSetId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.folded().cmp(other.folded())
+    }
+}
+
+impl Hash for ScaleSetId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.folded().for_each(|byte| state.write_u8(byte));
+        state.write_u8(0xff);
+    }
+}
+
+impl fmt::Display for ScaleSetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for ScaleSetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
 impl VmId {
     /// A machine whose vmId is known is known by it alone.
     pub fn key(&self) -> Key {
@@ -76,3 +134,22 @@ impl VmId {
 /// Which daemon wrote: a higher epoch took over from a lower one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Epoch(pub u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_set_has_one_id_however_it_is_written() {
+        let id = ScaleSetId::new("/subscriptions/s/resourceGroups/rg/web");
+        let (slash, shouted) =
+            (format!("{id}//"), id.as_str().replace("resourceGroups", "RESOURCEGROUPS"));
+        assert_eq!(ScaleSetId::new(slash).as_str(), id.as_str());
+        assert_eq!(ScaleSetId::new(&shouted), id);
+        assert_eq!(ScaleSetId::new(&shouted).as_str(), shouted, "it is shown as it is written");
+        let other = ScaleSetId::new(format!("{id}2"));
+        assert!(id != other && id < other && ScaleSetId::new(shouted) < other);
+        let known = std::collections::BTreeMap::from([(id.clone(), 1)]);
+        assert_eq!(known.get(&ScaleSetId::new(id.as_str().to_uppercase())), Some(&1));
+    }
+}

@@ -35,7 +35,7 @@ struct Line {
 /// Pure: time is an argument, and whoever waits asks again.
 #[derive(Debug, Clone, Default)]
 pub struct Lanes {
-    lines: BTreeMap<Box<str>, Line>,
+    lines: BTreeMap<ScaleSetId, Line>,
     last: u64,
 }
 
@@ -44,7 +44,7 @@ impl Lanes {
     pub fn enter(&mut self, set: &ScaleSetId, lane: Lane, before: Time) -> Place {
         self.last += 1;
         let place = Place(self.last);
-        let line = self.lines.entry(set.as_str().to_ascii_lowercase().into()).or_default();
+        let line = self.lines.entry(set.clone()).or_default();
         line.waiting.push((lane, place, before));
         line.waiting.sort_unstable();
         place
@@ -52,7 +52,7 @@ impl Lanes {
 
     /// How a place stands. Those who came too late stand in nobody's way.
     pub fn look(&mut self, set: &ScaleSetId, place: Place, now: Time) -> Standing {
-        let Some(line) = self.lines.get_mut(&*set.as_str().to_ascii_lowercase()) else {
+        let Some(line) = self.lines.get_mut(set) else {
             return Standing::TooLate;
         };
         if line.going == Some(place) {
@@ -73,7 +73,7 @@ impl Lanes {
 
     /// Its answer came, or it gives up.
     pub fn leave(&mut self, set: &ScaleSetId, place: Place) {
-        let Some(line) = self.lines.get_mut(&*set.as_str().to_ascii_lowercase()) else { return };
+        let Some(line) = self.lines.get_mut(set) else { return };
         if line.going == Some(place) {
             line.going = None;
         }
@@ -91,10 +91,9 @@ impl Lanes {
     }
 
     fn drop_empty(&mut self, set: &ScaleSetId) {
-        let key = set.as_str().to_ascii_lowercase();
         let empty = |line: &Line| line.going.is_none() && line.waiting.is_empty();
-        if self.lines.get(&*key).is_some_and(empty) {
-            self.lines.remove(&*key);
+        if self.lines.get(set).is_some_and(empty) {
+            self.lines.remove(set);
         }
     }
 }

@@ -85,7 +85,7 @@ impl Sets {
         if let Some(same) = self.by_hash.get(&hash) {
             for holder in same {
                 if let Some(Some((_, set))) = self.known.get_mut(holder.place as usize)
-                    && set.id.as_str().eq_ignore_ascii_case(id.as_str())
+                    && set.id == *id
                 {
                     set.used = now;
                     return *holder;

@@ -102,6 +102,9 @@ async fn no_pool_takes_what_is_another_s() {
     let stolen =
         document("new", 1).replace("virtualMachineScaleSets/new", "virtualMachineScaleSets/Web");
     kit.ask(put("/api/v1/pools/new?why=x", &stolen)).await.is(409, "scaleSetTaken");
+    let slash =
+        document("new", 1).replace("virtualMachineScaleSets/new", "virtualMachineScaleSets/web/");
+    kit.ask(put("/api/v1/pools/new?why=x", &slash)).await.is(409, "scaleSetTaken");
     let moved =
         document("web", 1).replace("virtualMachineScaleSets/web", "virtualMachineScaleSets/more");
     kit.ask(put("/api/v1/pools/web?why=x", &moved)).await.is(409, "otherScaleSet");

@@ -32,7 +32,7 @@ pub struct BadSetId(Box<str>);
 
 impl SetPath {
     pub fn parse(id: &ScaleSetId) -> Result<Self, BadSetId> {
-        let parts: Vec<&str> = id.as_str().trim_end_matches('/').split('/').collect();
+        let parts: Vec<&str> = id.as_str().split('/').collect();
         let fixed =
             |at: usize, word: &str| parts.get(at).is_some_and(|p| p.eq_ignore_ascii_case(word));
         let names = [2, 4, 8].map(|at| parts.get(at).copied().filter(|name| is_name(name)));

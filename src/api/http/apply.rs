@@ -118,9 +118,8 @@ fn conditions(call: &Call, current: Option<&Pool>) -> Result<(), Problem> {
 
 /// What is remembered of a pool is remembered of its scale set.
 fn stays(current: Option<&Pool>, policy: &Policy) -> Result<(), Problem> {
-    let set = |policy: &Policy| policy.scale_set.as_str().trim_end_matches('/').to_lowercase();
     match current {
-        Some(pool) if set(&pool.policy) != set(policy) => {
+        Some(pool) if pool.policy.scale_set != policy.scale_set => {
             let say = format!("pool {} has another scale set", policy.name);
             Err(Problem::conflict("otherScaleSet", say)
                 .help("give the pool of another scale set another name"))
@@ -142,7 +141,7 @@ fn alone<S, V: View>(house: &House<S, V>, policy: &Policy) -> Result<(), Problem
             );
             return Err(Problem::conflict("nameTaken", say));
         }
-        if other.scale_set.as_str().eq_ignore_ascii_case(policy.scale_set.as_str()) {
+        if other.scale_set == policy.scale_set {
             let say = format!("pool {} has this scale set", other.name);
             return Err(Problem::conflict("scaleSetTaken", say));
         }

@@ -84,7 +84,7 @@ impl House {
 
 fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
     let Ok(path) = SetPath::parse(&policy.scale_set) else { return Vec::new() };
-    let set = policy.scale_set.as_str().trim_end_matches('/').to_owned();
+    let set = policy.scale_set.as_str().to_owned();
     let subscription = format!("/subscriptions/{}", path.subscription);
     let group = format!("{subscription}/resourceGroups/{}", path.group);
     let right = |action: &'static str, scope: &str, what: &'static str| Right {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::api::v1::diagnostic::{Code, Diagnostic};
 use crate::api::v1::node::{MAX_BYTES, Place};
 use crate::api::v1::pool::Pools;
-use crate::model::ids::PoolName;
+use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::Policy;
 use applied::Applied;
 
@@ -107,7 +107,7 @@ pub struct Folder {
 #[derive(Debug)]
 struct Claim {
     name: String,
-    set: String,
+    set: ScaleSetId,
     by: Source,
 }
 
@@ -283,21 +283,17 @@ impl File {
 }
 
 fn claim(policy: &Policy, by: Source) -> Claim {
-    Claim { name: lower(policy.name.as_str()), set: set_of(policy), by }
+    Claim { name: lower(policy.name.as_str()), set: policy.scale_set.clone(), by }
 }
 
 fn lower(text: &str) -> String {
     text.to_ascii_lowercase()
 }
 
-fn set_of(policy: &Policy) -> String {
-    lower(policy.scale_set.as_str().trim_end_matches('/'))
-}
-
 /// Another file or document has its name, or its scale set. `label` says what is refused.
 fn taken(policy: &Policy, label: &str, claims: &[Claim]) -> Option<Diagnostic> {
-    let (name, set) = (lower(policy.name.as_str()), set_of(policy));
-    let other = claims.iter().find(|claim| claim.name == name || claim.set == set)?;
+    let (name, set) = (lower(policy.name.as_str()), &policy.scale_set);
+    let other = claims.iter().find(|claim| claim.name == name || claim.set == *set)?;
     let (key, what) = if other.name == name { ("name", "name") } else { ("scaleSet", "scale set") };
     let place = match &other.by {
         Source::File(path) => format!("in {}", path.display()),
@@ -312,7 +308,7 @@ fn taken(policy: &Policy, label: &str, claims: &[Claim]) -> Option<Diagnostic> {
 /// What is remembered of a pool is remembered of its scale set.
 fn moved(policy: &Policy, label: &str, pools: &BTreeMap<PoolName, Meant>) -> Option<Diagnostic> {
     let known = pools.get(&policy.name)?;
-    if set_of(&known.policy) == set_of(policy) {
+    if known.policy.scale_set == policy.scale_set {
         return None;
     }
     let say = format!("pool {} has another scale set, and goes on with it", policy.name);
