@@ -21,7 +21,7 @@ import time
 MUTATED = ["plan", "judge", "model", "pace"]
 # Those that their suites need besides: no store, no network, and a third of the code to build.
 BESIDE = ["act", "ambient", "memory", "observe", "reconcile", "sim", "wake", "world"]
-CRATES = ["jiff", "proptest", "serde", "serde_json", "thiserror", "tokio"]
+CRATES = ["governor", "jiff", "proptest", "serde", "serde_json", "thiserror", "tokio"]
 SUITES = ["rulings", "incidents", "mutation", "exhaustive", "flow", "pace", "storm"]
 # What a stage leaves alive is shown to the next. The first are the quickest, and kill most.
 QUICK = ["--test=rulings", "--lib", "--test=incidents", "--test=mutation"]

@@ -1,5 +1,10 @@
-//! Whatever is asked in whatever order, against the simple model of what is allowed.
+//! Whatever is asked in whatever order, against limiters that are not ours.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use governor::clock::FakeRelativeClock;
+use governor::{Quota, RateLimiter};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::pace::{Asked, Call, Gate, Grant, Operation, Ticket, Told};
 use proptest::prelude::*;
@@ -154,16 +159,18 @@ impl Room {
     }
 
     /// In no window more than the limit holds and what comes back in it.
-    fn within(&self, operations: &[Operation], of_set: bool, size: i64, a_minute: i64) {
+    fn within(&self, operations: &[Operation], of_set: bool, size: u32, a_minute: u32) {
+        let quota = Quota::with_period(Duration::from_secs(60) / a_minute).unwrap();
+        let quota = quota.allow_burst(NonZeroU32::new(size).unwrap());
         for pool in 0..if of_set { 4 } else { 1 } {
             let calls = (self.left.iter())
                 .filter(|(p, op, _)| operations.contains(op) && (!of_set || *p == pool));
-            // A bucket that is full at first and pays for each call is the same as a bound on every window.
-            let (mut level, mut last) = (size * 60_000, Time::default());
+            let (clock, mut last) = (FakeRelativeClock::default(), Time::default());
+            let judge = RateLimiter::direct_with_clock(quota, clock.clone());
             for (.., at) in calls {
-                level = (level + at.since(last).millis() * a_minute).min(size * 60_000) - 60_000;
+                clock.advance(Duration::from_millis(at.since(last).millis().unsigned_abs()));
                 last = *at;
-                assert!(level >= 0, "{operations:?} of {pool} at {at}");
+                assert!(judge.check().is_ok(), "{operations:?} of {pool} at {at}");
             }
         }
     }
@@ -190,6 +197,9 @@ proptest! {
         room.within(&[Operation::ReadSet], true, 24, 12);
         room.within(&lists, false, 720, 360);
         room.within(&[Operation::DeleteMachine], false, 190, 600);
+        let reads = [&lists[..], &[Operation::ReadSet, Operation::Poll, Operation::ReadOther]];
+        room.within(&reads.concat(), false, 250, 1_500);
+        room.within(&[Operation::Raise, Operation::Delete], false, 200, 600);
     }
 
     /// Everybody who waits leaves or is told to come again when his time is over, and what is left behind is nothing.

@@ -32,7 +32,7 @@ const PAGES: usize = 100;
 /// Sets of a subscription that an autoscale setting writes to, and why that could not be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Autoscaled {
-    targets: Vec<Box<str>>,
+    targets: Vec<ScaleSetId>,
     /// Why they could not be asked lately; `targets` is what an earlier answer told.
     unseen: Option<Box<str>>,
     /// An answer came, and no 403 came after it.
@@ -148,9 +148,8 @@ impl Azure {
         path: &SetPath,
     ) -> (Autoscale, Option<Gap>) {
         let Autoscaled { targets, unseen, is_known } = self.autoscaled(path).await;
-        let id = set.as_str().trim_end_matches('/');
         let gap = unseen.map(|why| Gap { what: AUTOSCALE_SETTINGS.into(), why });
-        let autoscale = match targets.iter().any(|target| target.eq_ignore_ascii_case(id)) {
+        let autoscale = match targets.contains(set) {
             true => Autoscale::On,
             false if is_known => Autoscale::Off,
             false => Autoscale::Unknown,
@@ -170,7 +169,7 @@ impl Azure {
         let read = self.read_all(Class::ReadAutoscale, &path.subscription, url, |body| {
             let page: Page<'_, Setting<'_>> = Page::read(body)?;
             let on = page.value.iter().filter_map(Setting::scales);
-            let targets: Vec<Box<str>> = on.map(|id| id.trim_end_matches('/').into()).collect();
+            let targets: Vec<ScaleSetId> = on.map(ScaleSetId::new).collect();
             Ok((targets, some(page.next.as_ref()).map(str::to_owned)))
         });
         match read.await {
@@ -181,7 +180,7 @@ impl Azure {
             }
             // Who was known to scale is taken to do so still.
             Err(why) => {
-                let before = self.autoscale.last(key);
+                let before = self.autoscale.last(key).await;
                 let was_known = before.as_ref().is_some_and(|before| before.is_known);
                 let is_known = was_known && why.refusal != Refusal::Forbidden;
                 let good_for = self.failed_for(&why);
@@ -270,7 +269,7 @@ impl Azure {
         let known = self.shelf.of(set)?;
         let key = format!("{image}@{}", known.location).to_ascii_lowercase();
         let read = async {
-            let before = self.versions.last(&key).flatten();
+            let before = self.versions.last(&key).await.flatten();
             match self.newest(image, &known.location, before).await {
                 Ok(newest) => (newest, None),
                 Err(why) => (None, self.failed_for(&why)),

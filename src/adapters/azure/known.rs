@@ -1,7 +1,10 @@
 //! What the last looks showed and later calls need. Forgetting all of it makes nothing unsafe.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use moka::policy::EvictionPolicy;
+use moka::{future, sync};
 
 use super::brief::Brief;
 use super::image::ImageKind;
@@ -12,7 +15,6 @@ use crate::model::ids::{InstanceId, Key, ScaleSetId, Zone};
 use crate::model::inventory::Orchestration;
 use crate::model::machine::identity;
 use crate::model::time::{Span, Time};
-use crate::pace::SharedReads;
 
 /// How long a disk that was made anew is remembered here; its record remembers it for good.
 const ANEW_FOR: Span = Span::days(1);
@@ -79,12 +81,28 @@ pub(super) struct Since {
     pub os_alone: bool,
 }
 
-#[derive(Debug, Default)]
+/// Sets that are remembered.
+// 4,096: several times the pools of one daemon. Beyond it the one that was not used for longest is forgotten.
+const SETS: u64 = 4_096;
+
+#[derive(Debug)]
 pub(super) struct Shelf {
-    sets: Mutex<BTreeMap<String, Known>>,
-    anew: Mutex<BTreeMap<(String, Key), Anew>>,
+    sets: sync::Cache<ScaleSetId, Known>,
+    anew: Mutex<BTreeMap<(ScaleSetId, Key), Anew>>,
     /// Of the VMs of Flexible sets, by set.
-    protections: Mutex<BTreeMap<String, BTreeMap<Key, ProtectionRead>>>,
+    protections: sync::Cache<ScaleSetId, Protections>,
+}
+
+type Protections = Arc<Mutex<BTreeMap<Key, ProtectionRead>>>;
+
+impl Default for Shelf {
+    fn default() -> Self {
+        Self { sets: of_sets(), anew: Mutex::default(), protections: of_sets() }
+    }
+}
+
+fn of_sets<V: Clone + Send + Sync + 'static>() -> sync::Cache<ScaleSetId, V> {
+    sync::Cache::builder().max_capacity(SETS).eviction_policy(EvictionPolicy::lru()).build()
 }
 
 /// A new disk for a machine: when it was asked for, and when it was there.
@@ -95,18 +113,13 @@ struct Anew {
 }
 
 impl Shelf {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn of(&self, set: &ScaleSetId) -> Option<Known> {
-        self.lock().get(&key(set)).cloned()
+        self.sets.get(set)
     }
 
     /// When the model that is seen now was first seen, where another was seen before it.
     pub fn since(&self, set: &ScaleSetId, model: &Model, now: Time) -> Since {
-        let shelf = self.lock();
-        let Some(known) = shelf.get(&key(set)) else { return Since::default() };
+        let Some(known) = self.sets.get(set) else { return Since::default() };
         if known.model == *model {
             return known.since;
         }
@@ -119,12 +132,11 @@ impl Shelf {
     }
 
     pub fn keep(&self, set: &ScaleSetId, known: Known) {
-        self.lock().insert(key(set), known);
+        self.sets.insert(set.clone(), known);
     }
 
     pub fn zone(&self, set: &ScaleSetId, machine: &str) -> Option<Zone> {
-        let shelf = self.lock();
-        shelf.get(&key(set))?.row(&InstanceId::new(machine))?.zone.clone()
+        self.sets.get(set)?.row(&InstanceId::new(machine))?.zone.clone()
     }
 
     /// These were asked to be made anew.
@@ -132,7 +144,7 @@ impl Shelf {
         let mut anew = self.anew.lock().unwrap_or_else(PoisonError::into_inner);
         anew.retain(|_, it| now.since(it.asked) < ANEW_FOR);
         for Target { id, vm, created, .. } in targets {
-            let of = (key(set), identity(id, vm.as_ref(), *created));
+            let of = (set.clone(), identity(id, vm.as_ref(), *created));
             anew.insert(of, Anew { asked: now, done: None });
         }
     }
@@ -140,40 +152,38 @@ impl Shelf {
     /// When the disk of this machine was made anew at our request: the first end of work on it after that.
     pub fn imaged(&self, set: &ScaleSetId, machine: Key, worked_on: Option<Time>) -> Option<Time> {
         let mut anew = self.anew.lock().unwrap_or_else(PoisonError::into_inner);
-        let it = anew.get_mut(&(key(set), machine))?;
+        let it = anew.get_mut(&(set.clone(), machine))?;
         it.done = it.done.or(worked_on.filter(|ended| *ended > it.asked));
         it.done
     }
 
     pub fn protection(&self, set: &ScaleSetId, machine: &Key) -> Option<ProtectionRead> {
-        let all = self.protections.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&key(set))?.get(machine).copied()
+        let all = self.protections.get(set)?;
+        let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(machine).copied()
     }
 
     pub fn keep_protection(&self, set: &ScaleSetId, machine: Key, read: ProtectionRead) {
-        let mut all = self.protections.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(key(set)).or_default().insert(machine, read);
+        let all = self.protections.entry_by_ref(set).or_default().into_value();
+        all.lock().unwrap_or_else(PoisonError::into_inner).insert(machine, read);
     }
 
     /// Those that the last listing lacks are forgotten; a VM that is listed again is read again.
     pub fn retain_protections(&self, set: &ScaleSetId, listed: &BTreeSet<Key>) {
-        let mut all = self.protections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(all) = all.get_mut(&key(set)) {
+        if let Some(all) = self.protections.get(set) {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             all.retain(|machine, _| listed.contains(machine));
         }
     }
 }
 
-fn key(set: &ScaleSetId) -> String {
-    set.as_str().trim_end_matches('/').to_ascii_lowercase()
-}
-
-/// Answers that need not be of this very turn, each with the time it was heard. Whoever asks while one is on its way
-/// waits for that one.
+/// Answers that need not be of this very turn, each with the time it was heard. One call is made for all who ask while it
+/// is on its way.
+// By our clock, and not by the cache's own: a rehearsal's time is not the host's, and the last answer is of use however
+// old it is.
 #[derive(Debug)]
-pub(super) struct Kept<T> {
-    all: Mutex<BTreeMap<String, Answered<T>>>,
-    flights: SharedReads<T>,
+pub(super) struct Kept<T: Clone + Send + Sync + 'static> {
+    all: future::Cache<String, Answered<T>>,
     good_for: Span,
 }
 
@@ -184,59 +194,44 @@ struct Answered<T> {
     value: T,
 }
 
+impl<T> Answered<T> {
+    fn is_good(&self, now: Time) -> bool {
+        now.since(self.at) < self.good_for && self.at <= now
+    }
+}
+
 /// What was read, and for how long it is good where that is not as usual.
 pub(super) type Fresh<T> = (T, Option<Span>);
 
 /// Answers of one kind that are kept.
 // 256: regions, galleries and subscriptions of one daemon are a few dozen.
-const KEPT: usize = 256;
+const KEPT: u64 = 256;
 
-impl<T: Clone> Kept<T> {
+impl<T: Clone + Send + Sync + 'static> Kept<T> {
     pub fn new(good_for: Span) -> Self {
-        Self { all: Mutex::default(), flights: SharedReads::new(Span::ZERO), good_for }
+        let all =
+            future::Cache::builder().max_capacity(KEPT).eviction_policy(EvictionPolicy::lru());
+        Self { all: all.build(), good_for }
     }
 
     pub async fn or_read(
         &self,
         key: &str,
-        now: impl Fn() -> Time,
+        now: impl Fn() -> Time + Sync,
         read: impl Future<Output = Fresh<T>>,
     ) -> T {
-        if let Some(kept) = self.get(key, now()) {
-            return kept;
-        }
         let call = async {
-            // Somebody may have heard it a moment ago.
-            if let Some(kept) = self.get(key, now()) {
-                return kept;
-            }
             let (value, good_for) = read.await;
-            self.put(key, now(), value.clone(), good_for.unwrap_or(self.good_for));
-            value
+            Answered { at: now(), good_for: good_for.unwrap_or(self.good_for), value }
         };
-        self.flights.read(key, &now, call, |_| false).await.0
-    }
-
-    fn get(&self, key: &str, now: Time) -> Option<T> {
-        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let Answered { at, good_for, value } = all.get(key)?;
-        (now.since(*at) < *good_for && *at <= now).then(|| value.clone())
+        let is_old = |known: &Answered<T>| !known.is_good(now());
+        let entry = self.all.entry_by_ref(key).or_insert_with_if(call, is_old).await;
+        entry.into_value().value
     }
 
     /// However old it is.
-    pub fn last(&self, key: &str) -> Option<T> {
-        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(key).map(|answered| answered.value.clone())
-    }
-
-    fn put(&self, key: &str, at: Time, value: T, good_for: Span) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= KEPT && !all.contains_key(key) {
-            let oldest = all.iter().min_by_key(|(_, answered)| answered.at);
-            let oldest = oldest.map(|(key, _)| key.clone());
-            oldest.and_then(|oldest| all.remove(&oldest));
-        }
-        all.insert(key.to_owned(), Answered { at, good_for, value });
+    pub async fn last(&self, key: &str) -> Option<T> {
+        self.all.get(key).await.map(|answered| answered.value)
     }
 }
 

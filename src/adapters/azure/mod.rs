@@ -13,6 +13,7 @@ pub mod cloud;
 mod condition;
 mod date;
 mod facts;
+mod fuse;
 mod http;
 mod image;
 mod known;

@@ -1,8 +1,8 @@
 //! The road to ARM: one request, at most one answer, and no repeat but one. A token that ARM refused is dropped and the
 //! request sent once more with the next: a request that was refused at the door had no effect.
 //!
-//! Never here: a retry, a wait for a rate (`Learn` may make a call wait before it leaves), a token for another origin, a
-//! redirect. No method deletes a resource, so no path can delete a scale set.
+//! Never here: a retry, a wait for a rate (`Learn` may make a call wait before it leaves; [`Fuse`] keeps what it should not
+//! have let through), a token for another origin, a redirect. No method deletes a resource, so no path can delete a scale set.
 //! Begin with [`Arm`].
 
 mod bearer;
@@ -29,6 +29,7 @@ use super::auth::{AuthFailed, Token, TokenSource};
 use super::cause;
 use super::cloud::Cloud;
 use super::date::http_date;
+use super::fuse::Fuse;
 use super::refusal;
 use super::throttle::{Asked, Learn, Leave, ThrottleHint};
 use crate::ambient::Clock;
@@ -154,6 +155,7 @@ pub(super) struct Arm {
     pub cloud: Cloud,
     tokens: Arc<dyn TokenSource>,
     learn: Arc<dyn Learn>,
+    fuse: Fuse,
     pub clock: SharedClock,
     ahead: Mutex<Option<Skew>>,
 }
@@ -181,7 +183,8 @@ impl Arm {
         let version = Some(env!("CARGO_PKG_VERSION"));
         let pipeline =
             Pipeline::new(Some("poolkeeper"), version, options, vec![], vec![bearer], None);
-        Self { pipeline, cloud, tokens, learn, clock, ahead: Mutex::default() }
+        let fuse = Fuse::new(&clock);
+        Self { pipeline, cloud, tokens, learn, fuse, clock, ahead: Mutex::default() }
     }
 
     /// One request. `Ok` is any answer at all, also one that refuses.
@@ -206,6 +209,7 @@ impl Arm {
     /// A read showed where this set is.
     pub fn locate(&self, set: &ScaleSetId, location: &str) {
         self.learn.locate(set, location);
+        self.fuse.locate(set, location);
     }
 
     /// How far the clock of ARM was ahead of ours at its last answer that told the time; behind it below zero.
@@ -223,7 +227,15 @@ impl Arm {
 
     async fn admit(&self, ask: &Ask<'_>) -> Result<Leave<'_>, Unheard> {
         let admitted = self.learn.admit(&ask.asked).await;
-        admitted.map_err(|late| Unheard::Late { retry_at: Some(late.retry_at) })
+        let leave = admitted.map_err(|late| Unheard::Late { retry_at: Some(late.retry_at) })?;
+        let Err(wait) = self.fuse.admit(&ask.asked) else { return Ok(leave) };
+        leave.unsent();
+        let class = ask.asked.class.name();
+        tracing::error!(
+            class,
+            "more calls were let through than Azure allows a subscription: this one is not sent"
+        );
+        Err(Unheard::Late { retry_at: Some(self.clock.now().plus(wait)) })
     }
 
     /// Whoever was let through and has no token gives his turn back.

@@ -16,23 +16,21 @@ fn at(seconds: i64) -> Time {
     Time::from_millis(seconds * 1_000)
 }
 
-#[test]
-fn answers_grow_old_and_are_not_too_many() {
+#[tokio::test]
+async fn answers_grow_old_and_are_not_too_many() {
     let kept = Kept::new(Span::seconds(60));
-    let good_for = Span::seconds(60);
-    kept.put("a", at(10), 1, good_for);
-    assert_eq!(
-        (kept.get("a", at(69)), kept.get("a", at(70)), kept.get("b", at(10))),
-        (Some(1), None, None)
-    );
-    assert_eq!(kept.get("a", at(9)), None, "a clock that went back");
-    assert_eq!(kept.last("a"), Some(1));
+    let read = async |key: &str, now, value: u32| {
+        kept.or_read(key, || at(now), async move { (value, None) }).await
+    };
+    assert_eq!((read("a", 10, 1).await, read("a", 69, 2).await, read("a", 70, 3).await), (1, 1, 3));
+    assert_eq!(read("a", 69, 4).await, 4, "a clock that went back");
+    assert_eq!((kept.last("a").await, kept.last("b").await), (Some(4), None));
     for n in 0..400 {
-        kept.put(&format!("k{n}"), at(20 + n), 2, good_for);
+        read(&format!("k{n}"), 100 + n, 5).await;
     }
-    assert_eq!(kept.all.lock().unwrap().len(), KEPT);
-    assert_eq!(kept.get("a", at(20)), None);
-    assert_eq!(kept.get("k399", at(420)), Some(2));
+    kept.all.run_pending_tasks().await;
+    assert_eq!(kept.all.entry_count(), KEPT);
+    assert_eq!((kept.last("a").await, kept.last("k399").await), (None, Some(5)));
 }
 
 #[tokio::test]

@@ -1,0 +1,201 @@
+//! The last fuse before ARM: whatever paces the calls, no more leave than Azure documents for one subscription.
+//!
+//! Azure's front door counts reads and writes by token buckets, for each region and for all regions together. The pacer
+//! is stricter and knows more limits, so a fuse that blows shows a fault of the pacer.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use governor::clock::Clock as _;
+use governor::middleware::NoOpMiddleware;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+
+use super::http::SharedClock;
+use super::throttle::Asked;
+use crate::model::ids::ScaleSetId;
+use crate::model::time::{Span, Time};
+
+/// Calls that may leave at once, and calls that may follow each second.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    size: u32,
+    a_second: u32,
+}
+
+const READS: Bucket = Bucket { size: 250, a_second: 25 };
+const WRITES: Bucket = Bucket { size: 200, a_second: 10 };
+
+/// All regions together have fifteen times the bucket of one.
+const REGIONS: u32 = 15;
+
+/// Sets whose region is remembered, and subscriptions whose calls are counted before those at rest are dropped.
+const SETS: u64 = 4_096;
+const COUNTED: usize = 1_024;
+
+/// One clock for all buckets. It never goes back: a limiter would keep every call until the time it knew comes again.
+#[derive(Clone)]
+struct Elapsed {
+    clock: SharedClock,
+    last: Arc<Mutex<(Time, Duration)>>,
+}
+
+impl governor::clock::Clock for Elapsed {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.now();
+        let passed = u64::try_from(now.since(last.0).millis()).unwrap_or(0);
+        *last = (now, last.1.saturating_add(Duration::from_millis(passed)));
+        last.1
+    }
+}
+
+type Limiter = RateLimiter<String, HashMapStateStore<String>, Elapsed, NoOpMiddleware<Duration>>;
+
+struct Cells {
+    region: Limiter,
+    all: Limiter,
+}
+
+impl Cells {
+    fn new(bucket: Bucket, elapsed: &Elapsed) -> Self {
+        let limiter = |times: u32| {
+            let most = |number: u32| NonZeroU32::new(number * times).unwrap_or(NonZeroU32::MIN);
+            let quota = Quota::per_second(most(bucket.a_second)).allow_burst(most(bucket.size));
+            RateLimiter::new(quota, HashMapStateStore::default(), elapsed.clone())
+        };
+        Self { region: limiter(1), all: limiter(REGIONS) }
+    }
+}
+
+pub(super) struct Fuse {
+    reads: Cells,
+    writes: Cells,
+    elapsed: Elapsed,
+    regions: Cache<ScaleSetId, Arc<str>>,
+}
+
+impl Fuse {
+    pub fn new(clock: &SharedClock) -> Self {
+        let last = Arc::new(Mutex::new((clock.now(), Duration::ZERO)));
+        let elapsed = Elapsed { clock: Arc::clone(clock), last };
+        let regions = Cache::builder().max_capacity(SETS).eviction_policy(EvictionPolicy::lru());
+        let (reads, writes) = (Cells::new(READS, &elapsed), Cells::new(WRITES, &elapsed));
+        Self { reads, writes, elapsed, regions: regions.build() }
+    }
+
+    /// A read showed where this set is.
+    pub fn locate(&self, set: &ScaleSetId, region: &str) {
+        self.regions.insert(set.clone(), region.into());
+    }
+
+    /// Whether one more call may leave; else how long it must wait.
+    pub fn admit(&self, asked: &Asked<'_>) -> Result<(), Span> {
+        let cells = if asked.class.is_write() { &self.writes } else { &self.reads };
+        // What is asked of no set, or of one that was not read yet, counts as a region of its own.
+        let region = asked.set.and_then(|set| self.regions.get(set)).unwrap_or_default();
+        let subscription = asked.subscription.to_ascii_lowercase();
+        let place = format!("{subscription}/{region}");
+        for (limiter, key) in [(&cells.region, &place), (&cells.all, &subscription)] {
+            if limiter.len() > COUNTED {
+                limiter.retain_recent();
+            }
+            if let Err(not_yet) = limiter.check_key(key) {
+                let wait = not_yet.wait_time_from(self.elapsed.now()).as_millis();
+                return Err(Span::from_millis(i64::try_from(wait).unwrap_or(i64::MAX).max(1)));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+    use crate::adapters::azure::throttle::Class;
+    use crate::ambient::Clock;
+
+    #[derive(Debug, Default)]
+    struct Hands(AtomicI64);
+
+    impl Hands {
+        fn turn(&self, millis: i64) {
+            self.0.fetch_add(millis, Ordering::SeqCst);
+        }
+    }
+
+    impl Clock for Hands {
+        fn now(&self) -> Time {
+            Time::from_millis(1_000_000_000 + self.0.load(Ordering::SeqCst))
+        }
+    }
+
+    fn fuse() -> (Arc<Hands>, Fuse) {
+        let hands = Arc::new(Hands::default());
+        let clock: SharedClock = Arc::<Hands>::clone(&hands);
+        (hands, Fuse::new(&clock))
+    }
+
+    fn set(name: &str) -> ScaleSetId {
+        ScaleSetId::new(format!("/subscriptions/s/virtualMachineScaleSets/{name}"))
+    }
+
+    /// So many leave of as many as ask.
+    fn leave(fuse: &Fuse, class: Class, set: &ScaleSetId, asking: u32) -> u32 {
+        let asked = Asked { class, subscription: "S", set: Some(set), machines: 1, before: None };
+        (0..asking).map(|_| u32::from(fuse.admit(&asked).is_ok())).sum()
+    }
+
+    #[test]
+    fn no_more_leave_than_a_region_allows_and_what_a_second_gives_back_follows() {
+        let (hands, fuse) = fuse();
+        let (web, batch) = (set("web"), set("batch"));
+        fuse.locate(&web, "westeurope");
+        fuse.locate(&batch, "eastus");
+        assert_eq!(leave(&fuse, Class::GetSet, &web, 300), 250);
+        assert_eq!(leave(&fuse, Class::DeleteMachines, &web, 300), 200, "writes are counted apart");
+        assert_eq!(leave(&fuse, Class::GetSet, &batch, 300), 250, "and so is each region");
+        hands.turn(1_000);
+        assert_eq!(leave(&fuse, Class::GetSet, &web, 300), 25);
+        assert_eq!(leave(&fuse, Class::UpdateSet, &web, 300), 10);
+        let asked = Asked {
+            class: Class::GetSet,
+            subscription: "s",
+            set: Some(&web),
+            machines: 0,
+            before: None,
+        };
+        assert_eq!(fuse.admit(&asked), Err(Span::from_millis(40)), "one comes back each 40 ms");
+    }
+
+    #[test]
+    fn all_regions_together_have_their_own_bucket() {
+        let (_, fuse) = fuse();
+        let all: u32 = (0..20)
+            .map(|n| {
+                let set = set(&format!("web-{n}"));
+                fuse.locate(&set, &format!("region-{n}"));
+                leave(&fuse, Class::GetSet, &set, 250)
+            })
+            .sum();
+        assert_eq!(all, 3_750);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_keeps_no_call() {
+        let (hands, fuse) = fuse();
+        let web = set("web");
+        assert_eq!(leave(&fuse, Class::GetSet, &web, 250), 250);
+        hands.turn(-3_600_000);
+        assert_eq!(leave(&fuse, Class::GetSet, &web, 1), 0);
+        hands.turn(1_000);
+        assert_eq!(leave(&fuse, Class::GetSet, &web, 300), 25);
+    }
+}
