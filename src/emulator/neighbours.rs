@@ -10,7 +10,7 @@ use super::document;
 use super::reply::{Done, Reply, Turned};
 use super::seed::ImageSeed;
 use super::text::rfc3339;
-use crate::world::{Autoscale, MINUTE, Refusal, SetId};
+use crate::world::{Autoscale, MINUTE, Priority, Refusal, SetId, TrueInstance};
 
 fn subscription(cloud: &Cloud, id: &str) -> Value {
     json!({ "id": format!("/subscriptions/{id}"), "subscriptionId": id, "tenantId": cloud.tenant,
@@ -108,27 +108,29 @@ const PLENTY: u32 = 100_000;
 
 pub(super) fn usages(cloud: &mut Cloud, subscription: &str) -> Done {
     cloud.subscription_of(subscription)?;
-    let usage = cloud.world.usage()?;
-    let views: Vec<_> = cloud.places.keys().filter_map(|set| cloud.world.peek(*set)).collect();
-    let vms = |set: SetId| cloud.world.active_ids(set).len() as u32;
+    let usages = cloud.world.usages()?;
+    let truths: Vec<_> = cloud.places.keys().filter_map(|set| cloud.world.truth(*set)).collect();
+    let vms = truths.iter().map(|set| set.active() as u32).sum();
     let one = |name: &str, shown: &str, is: u32, limit: u32| {
         json!({ "unit": "Count", "currentValue": is, "limit": limit,
             "name": { "value": name, "localizedValue": shown } })
     };
-    let limit = usage.limit.unwrap_or(PLENTY);
+    let limit = usages.regular.limit.unwrap_or(PLENTY);
+    let spot_limit = usages.spot.limit.unwrap_or(PLENTY);
+    let spot = "Total Regional Low-priority vCPUs";
     let mut all = vec![
-        one("cores", "Total Regional vCPUs", usage.cores, limit),
-        one("virtualMachines", "Virtual Machines", views.iter().map(|v| vms(v.id)).sum(), 25_000),
-        one("virtualMachineScaleSets", "Virtual Machine Scale Sets", views.len() as u32, 2_500),
-        one("lowPriorityCores", "Total Regional Low-priority vCPUs", 0, PLENTY),
+        one("cores", "Total Regional vCPUs", usages.regular.cores, limit),
+        one("virtualMachines", "Virtual Machines", vms, 25_000),
+        one("virtualMachineScaleSets", "Virtual Machine Scale Sets", truths.len() as u32, 2_500),
+        one("lowPriorityCores", spot, usages.spot.cores, spot_limit),
     ];
     let mut families: std::collections::BTreeMap<String, u32> = std::collections::BTreeMap::new();
     for size in SIZES {
         families.insert(family(size), 0);
     }
-    for view in &views {
-        let cores = view.model.cores() * vms(view.id);
-        *families.entry(family(&view.model.vm_size)).or_default() += cores;
+    let regular = |vm: &&TrueInstance| vm.priority == Priority::Regular;
+    for vm in truths.iter().flat_map(|set| &set.instances).filter(regular) {
+        *families.entry(family(&vm.installed.vm_size)).or_default() += vm.installed.cores();
     }
     for (family, cores) in families {
         all.push(one(&family, &family, cores, limit));

@@ -63,6 +63,8 @@ impl Default for Seed {
 pub struct SettingsSeed {
     pub page_size: Option<usize>,
     pub quota_cores: Option<u32>,
+    /// Cores of Spot VMs; as many as of regular ones where absent.
+    pub quota_spot_cores: Option<u32>,
     pub throttling: Option<bool>,
     /// World seconds that an answer asks to wait before the next poll; 0: the header is absent.
     pub poll_retry_after: Option<u32>,
@@ -96,6 +98,7 @@ impl SettingsSeed {
         location.clone_into(&mut settings.location);
         settings.page_size = self.page_size.unwrap_or(settings.page_size).max(1);
         settings.quota_cores = self.quota_cores;
+        settings.quota_spot_cores = self.quota_spot_cores;
         settings.durations = quicker(settings.durations, self.quicker.unwrap_or(1.0));
         settings.throttling = self.throttling.unwrap_or(true);
         settings.poll_retry_after = match self.poll_retry_after {

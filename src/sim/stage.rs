@@ -193,9 +193,10 @@ impl Stage {
 
     /// Cores that may still be taken, as the cloud answers; none where it does not.
     pub fn cores_left(&mut self) -> Option<u32> {
-        let usage = self.world.usage();
+        let usages = self.world.usages();
         self.pass_call();
-        let usage = usage.ok()?;
+        let priority = self.world.peek(self.set).map(|set| set.priority);
+        let usage = usages.ok()?.of(priority.unwrap_or_default());
         // Where there is no limit, there is more than anybody needs.
         Some(usage.limit.map_or(u32::MAX, |limit| limit.saturating_sub(usage.cores)))
     }

@@ -268,9 +268,9 @@ impl Refusal {
 }
 
 /// Numbers of a quota refusal; clients parse them.
-pub(super) fn quota_text(location: &str, limit: u32, used: u32, more: u32) -> String {
+pub(super) fn quota_text(quota: &str, location: &str, limit: u32, used: u32, more: u32) -> String {
     format!(
-        "Operation could not be completed as it results in exceeding approved Total Regional Cores \
+        "Operation could not be completed as it results in exceeding approved {quota} \
          quota. Additional details - Deployment Model: Resource Manager, Location: {location}, \
          Current Limit: {limit}, Current Usage: {used}, Additional Required: {more}, (Minimum) New \
          Limit Required: {}. Submit a request for Quota increase at \

@@ -75,7 +75,7 @@ impl World {
             dice,
         };
         let id = instance.id.clone();
-        self.cores_used += instance.installed.cores();
+        *self.cores_used.of(instance.priority) += instance.installed.cores();
         it.by_id.insert(id.clone(), key);
         it.instances.insert(key, instance);
         self.log(set, What::InstanceCreated { id, vm, zone, by });

@@ -7,8 +7,9 @@ use super::answer::{Refusal, quota_text};
 use super::events::{By, What};
 use super::instance::{Instance, Lowers};
 use super::operation::{OpFailure, OpKind, Raise};
+use super::reads::Usage;
 use super::set::{MODEL_LIMIT, SET_LIMIT, SINGLE_PLACEMENT_LIMIT, Set};
-use super::spec::{OpId, Orchestration, ScaleIn, SetId, Zone};
+use super::spec::{OpId, Orchestration, Priority, ScaleIn, SetId, Zone};
 use super::switches::{ProtectedFloor, Undelivered};
 
 /// Room that overprovisioning plans: a fifth more than asked.
@@ -100,10 +101,15 @@ impl World {
     }
 
     fn over_quota(&self, set: SetId, more: u32) -> Option<String> {
-        let limit = self.settings.quota_cores?;
-        let needs = self.sets.get(&set)?.model.cores().saturating_mul(more);
-        let over = self.cores_used.saturating_add(needs) > limit;
-        over.then(|| quota_text(&self.settings.location, limit, self.cores_used, needs))
+        let it = self.sets.get(&set)?;
+        let Usage { cores, limit } = self.cores().of(it.priority);
+        let (limit, needs) = (limit?, it.model.cores().saturating_mul(more));
+        let quota = match it.priority {
+            Priority::Regular => "Total Regional Cores",
+            Priority::Spot(_) => "LowPriorityCores",
+        };
+        let over = cores.saturating_add(needs) > limit;
+        over.then(|| quota_text(quota, &self.settings.location, limit, cores, needs))
     }
 
     /// No zone: the region.
@@ -116,9 +122,8 @@ impl World {
     fn raise(&mut self, set: SetId, more: u32, op: OpId, by: By) {
         let mut wanted = more;
         if let Some(message) = self.over_quota(set, more) {
-            let cores = self.sets.get(&set).map_or(1, |s| s.model.cores()).max(1);
-            let room = self.settings.quota_cores.unwrap_or(u32::MAX);
-            wanted = room.saturating_sub(self.cores_used) / cores;
+            let fits = |n: &u32| self.over_quota(set, *n).is_none();
+            wanted = (0..more).rev().find(fits).unwrap_or(0);
             let code = self.quota_code();
             self.op_fails(op, OpFailure { code, message, target: None });
         }

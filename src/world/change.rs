@@ -100,11 +100,12 @@ impl World {
         }
         instance.power = power_after(change, instance.power, fails);
         instance.repairing = false;
-        let is = instance.installed.cores();
+        let (is, priority) = (instance.installed.cores(), instance.priority);
         let boots = instance.power == Power::Running && instance.guest == Guest::Down;
         let code = "VMExtensionProvisioningError";
         instance.state = if fails { Provisioning::Failed(code) } else { Provisioning::Succeeded };
-        self.cores_used = (self.cores_used + is).saturating_sub(was);
+        let used = self.cores_used.of(priority);
+        *used = (*used + is).saturating_sub(was);
         if fails {
             self.fail_vm(set, key, code);
         } else {

@@ -135,7 +135,8 @@ impl World {
         }
         let (from, to) = (goal, it.goal);
         it.etag += u64::from(moves && from != to);
-        self.cores_used = self.cores_used.saturating_sub(instance.installed.cores());
+        let used = self.cores_used.of(instance.priority);
+        *used = used.saturating_sub(instance.installed.cores());
         let (id, vm) = (instance.id, instance.vm);
         self.log(set, What::InstanceGone { id, vm, by });
         if from != to {

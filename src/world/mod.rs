@@ -45,7 +45,7 @@ pub use faults::Faults;
 pub use gate::{Call, Calls, Count, Meter};
 pub use instance::{Guest, Health, InstanceView, Power, Provisioning};
 pub use operation::{OpFailure, OpKind, OpStatus, OpView};
-pub use reads::{Leaf, Listing, Page, PageToken, Usage};
+pub use reads::{Leaf, Listing, Page, PageToken, Usage, Usages};
 pub use resource::{RollingStands, RollingView, SetWrite};
 pub use set::{MODEL_LIMIT, SetState, SetView};
 pub use spec::*;
@@ -63,6 +63,22 @@ use throttle::Buckets;
 
 /// VMs that are there from the start were made so long before it, one a minute, oldest first.
 const AGE_AT_START: Ms = 24 * HOUR;
+
+/// Cores of all VMs there are, by the kind of quota that counts them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cores {
+    regular: u32,
+    spot: u32,
+}
+
+impl Cores {
+    fn of(&mut self, priority: Priority) -> &mut u32 {
+        match priority {
+            Priority::Regular => &mut self.regular,
+            Priority::Spot(_) => &mut self.spot,
+        }
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct World {
@@ -84,7 +100,7 @@ pub struct World {
     /// Newest version behind an image's name.
     published: BTreeMap<String, Arc<str>>,
     bad: BTreeMap<String, Bad>,
-    cores_used: u32,
+    cores_used: Cores,
     next_set: u32,
     next_key: u64,
     next_op: u64,
@@ -116,7 +132,7 @@ impl World {
             shortages: BTreeMap::new(),
             published: BTreeMap::new(),
             bad: BTreeMap::new(),
-            cores_used: 0,
+            cores_used: Cores::default(),
             next_set: 0,
             next_key: 0,
             next_op: 0,
@@ -264,8 +280,9 @@ impl World {
         };
         (instance.state, instance.power) = (state, power);
         instance.set_guest(guest, created);
-        let is = instance.installed.cores();
-        self.cores_used = (self.cores_used + is).saturating_sub(was);
+        let (is, priority) = (instance.installed.cores(), instance.priority);
+        let used = self.cores_used.of(priority);
+        *used = (*used + is).saturating_sub(was);
         match spec.found {
             Found::Creating => self.provision(set, key, None),
             Found::Booting => self.boot_guest(set, key),

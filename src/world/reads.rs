@@ -9,7 +9,7 @@ use super::gate::Call;
 use super::instance::InstanceView;
 use super::operation::OpView;
 use super::set::{Picture, SetView};
-use super::spec::{InstanceId, MINUTE, Ms, OpId, SetId};
+use super::spec::{InstanceId, MINUTE, Ms, OpId, Priority, SetId};
 use super::throttle::{Charge, Policy};
 
 /// Older pictures are not shown any more; lists lag by minutes, not by hours.
@@ -45,10 +45,27 @@ pub struct Listing {
     pub cut: Option<Failure>,
 }
 
+/// Cores of one kind of VM, and how many there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     pub cores: u32,
     pub limit: Option<u32>,
+}
+
+/// Cores of Spot VMs count in a quota of their own, and in no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usages {
+    pub regular: Usage,
+    pub spot: Usage,
+}
+
+impl Usages {
+    pub fn of(&self, priority: Priority) -> Usage {
+        match priority {
+            Priority::Regular => self.regular,
+            Priority::Spot(_) => self.spot,
+        }
+    }
 }
 
 impl World {
@@ -228,10 +245,19 @@ impl World {
     }
 
     /// Cores of the subscription in this region.
-    pub fn usage(&mut self) -> Answer<Usage> {
+    pub fn usages(&mut self) -> Answer<Usages> {
         let gate = self.enter(Call::GetUsage, &[(Policy::FrontReads, 0, 1)])?;
-        let usage = Usage { cores: self.cores_used, limit: self.settings.quota_cores };
-        self.leave(Call::GetUsage, gate, Ok(usage))
+        let usages = self.cores();
+        self.leave(Call::GetUsage, gate, Ok(usages))
+    }
+
+    pub(super) fn cores(&self) -> Usages {
+        let (used, limit) = (self.cores_used, self.settings.quota_cores);
+        let spot_limit = self.settings.quota_spot_cores.or(limit);
+        Usages {
+            regular: Usage { cores: used.regular, limit },
+            spot: Usage { cores: used.spot, limit: spot_limit },
+        }
     }
 
     pub(super) fn seen_as_of(&mut self, at: Ms) {

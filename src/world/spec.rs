@@ -438,6 +438,8 @@ pub struct Settings {
     pub location: String,
     /// Cores the subscription may have in this region.
     pub quota_cores: Option<u32>,
+    /// Cores of Spot VMs that it may have beside those; as many where no number is given.
+    pub quota_spot_cores: Option<u32>,
     /// VMs a page of a listing.
     pub page_size: usize,
     /// Off: nothing is ever throttled for its rate.
@@ -455,6 +457,7 @@ impl Default for Settings {
             switches: Switches::default(),
             location: "eastus2".to_owned(),
             quota_cores: None,
+            quota_spot_cores: None,
             page_size: 100,
             throttling: true,
             poll_retry_after: Some(10),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::World;
 use super::instance::{Guest, Instance, Power, Provisioning};
-use super::spec::{InstanceId, Model, Ms, OpId, Protection, SetId, VmId, Zone};
+use super::spec::{InstanceId, Model, Ms, OpId, Priority, Protection, SetId, VmId, Zone};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrueSet {
@@ -50,6 +50,7 @@ pub struct TrueInstance {
     pub guest: Guest,
     pub guest_since: Ms,
     pub protection: Option<Protection>,
+    pub priority: Priority,
     pub evicting: bool,
 }
 
@@ -148,6 +149,7 @@ fn true_instance(i: &Instance) -> TrueInstance {
         guest: i.guest,
         guest_since: i.guest_since,
         protection: i.protection,
+        priority: i.priority,
         evicting: i.evicting,
     }
 }

@@ -17,4 +17,5 @@ mod record;
 mod refusals;
 mod served;
 mod sets;
+mod spot;
 mod support;

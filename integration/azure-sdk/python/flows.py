@@ -332,6 +332,23 @@ def what_surrounds_sets():
 
 
 @flow
+def spot_cores_have_a_quota_of_their_own():
+    compute = client()
+    body = scale_set(2)
+    body["properties"]["virtualMachineProfile"].update({"priority": "Spot", "evictionPolicy": "Delete"})
+
+    def usage():
+        return {one.name.value: one.current_value for one in compute.usage.list("eastus2")}
+
+    before = usage()
+    compute.virtual_machine_scale_sets.begin_create_or_update(GROUP, "spotpy", body).result()
+    after = usage()
+    assert after["lowPriorityCores"] == before["lowPriorityCores"] + 4, after
+    assert (after["cores"], after["standardDSv5Family"]) == (before["cores"], before["standardDSv5Family"]), after
+    compute.virtual_machine_scale_sets.begin_delete(GROUP, "spotpy").result()
+
+
+@flow
 def other_credentials():
     folder = os.environ["SCRATCH"]
     path = os.path.join(folder, "federated-token")

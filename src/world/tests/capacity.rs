@@ -235,7 +235,37 @@ fn quota_is_refused_with_numbers_by_the_request_or_by_the_operation() {
     let mut world = world();
     let set = set_of(&mut world, 2);
     world.happens(set, Deed::SetQuota(Some(20)));
-    assert_eq!(world.usage(), Ok(Usage { cores: 8, limit: Some(20) }));
+    assert_eq!(world.usages().map(|all| all.regular), Ok(Usage { cores: 8, limit: Some(20) }));
+}
+
+#[test]
+fn spot_vms_count_in_a_quota_of_their_own() {
+    for in_operation in [false, true] {
+        let mut settings = Settings { quota_cores: Some(8), ..Settings::default() };
+        settings.quota_spot_cores = Some(18);
+        settings.switches.quota_in_operation = in_operation;
+        let mut world = World::new(1, START, settings);
+        set_of(&mut world, 2);
+        let spot = world.create_set(&SetSpec::new("p", 2, "v1").spot(EvictionPolicy::Delete));
+        let answer = world.patch_capacity(spot, 6, None);
+        if in_operation {
+            settle(&mut world);
+            assert_eq!(op_code(&mut world, answer.unwrap().op), Some("OperationNotAllowed"));
+            assert_eq!(truth(&world, spot).ready(), 4, "as many as there is room for");
+        } else {
+            let text = "exceeding approved LowPriorityCores quota.";
+            assert!(refused(answer).message.contains(text));
+            world.patch_capacity(spot, 4, None).unwrap();
+        }
+        let full = Usages {
+            regular: Usage { cores: 8, limit: Some(8) },
+            spot: Usage { cores: 16, limit: Some(18) },
+        };
+        assert_eq!(world.usages(), Ok(full));
+        world.patch_capacity(spot, 1, None).unwrap();
+        settle(&mut world);
+        assert_eq!(world.usages().map(|all| all.spot.cores), Ok(4));
+    }
 }
 
 #[test]
