@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 use super::ask::Ask;
 use super::document;
 use super::faults::Rule;
+use super::gallery::Image;
 use super::locks::{self, Lock};
+use super::operation::Chore;
 use super::record::Record;
 use super::reply::Turned;
-use super::seed::{IdentitySeed, ImageSeed, Seed, SetSeed, image_reference};
+use super::seed::{IdentitySeed, Seed, SetSeed};
 use super::text::hash;
 use crate::ambient::Dice;
-use crate::world::{Deed, Guid, Ms, OpId, SetId, SetView, World};
+use crate::world::{Guid, Ms, OpId, SetId, SetView, World};
 
 /// World time runs at a speed of its own, and can be sent ahead.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +90,9 @@ pub(super) struct Cloud {
     pub places: BTreeMap<SetId, Place>,
     /// By id, in small letters.
     pub autoscale: BTreeMap<String, Value>,
-    pub images: Vec<ImageSeed>,
+    pub images: Vec<Image>,
+    /// Operations beside those of the world, and when each ends.
+    pub chores: BTreeMap<OpId, Chore>,
     pub identities: Vec<IdentitySeed>,
     pub strict_tokens: bool,
     pub token_seconds: u64,
@@ -133,6 +137,7 @@ impl Cloud {
             places: BTreeMap::new(),
             autoscale: BTreeMap::new(),
             images: Vec::new(),
+            chores: BTreeMap::new(),
             identities: seed.identities.clone(),
             strict_tokens: seed.strict_tokens,
             token_seconds: seed.token_seconds,
@@ -178,6 +183,17 @@ impl Cloud {
 
     pub fn catch_up(&mut self, real: Ms) {
         let until = self.pace.at(real);
+        while let Some(at) = self.next_image().filter(|at| *at <= until) {
+            self.pass(at, real);
+            self.settle_images(at);
+        }
+        self.pass(until, real);
+        self.real = real;
+        let world = &self.world;
+        self.places.retain(|set, _| world.peek(*set).is_some());
+    }
+
+    fn pass(&mut self, until: Ms, real: Ms) {
         if let Some(record) = &mut self.record {
             // What the last call did, then one event after another, so that nothing passes unseen.
             record.look(&mut self.world, self.real);
@@ -186,10 +202,7 @@ impl Cloud {
                 record.look(&mut self.world, real);
             }
         }
-        self.real = real;
         self.world.advance_to(until);
-        let world = &self.world;
-        self.places.retain(|set, _| world.peek(*set).is_some());
     }
 
     /// A set as it may be found: its VMs run already.
@@ -326,72 +339,6 @@ impl Cloud {
         format!("{:016x}{:016x}", half(1), half(2))
     }
 
-    pub fn definition_id(&self, image: &ImageSeed) -> String {
-        format!(
-            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/galleries/{}/images/{}",
-            self.subscription(),
-            image.resource_group.as_deref().unwrap_or("rg"),
-            image.gallery,
-            image.image
-        )
-    }
-
-    /// A version of a gallery image; sets that name the image get it with their next VM.
-    pub fn publish(&mut self, image: &ImageSeed) {
-        let definition = self.definition_id(image);
-        let group = image.resource_group.as_deref().unwrap_or("rg").to_owned();
-        let (subscription, location) =
-            (self.subscription().to_owned(), self.world.settings().location.clone());
-        self.add_group(&subscription, &group, &location, json!({}));
-        let same = |a: &ImageSeed, b: &ImageSeed| {
-            a.gallery.eq_ignore_ascii_case(&b.gallery)
-                && a.image.eq_ignore_ascii_case(&b.image)
-                && a.resource_group == b.resource_group
-        };
-        let newest = |images: &[ImageSeed]| {
-            let of_this = images.iter().filter(|i| same(i, image) && !i.exclude_from_latest);
-            of_this.map(|i| i.version.clone()).max_by_key(|v| version_key(v))
-        };
-        self.images.retain(|i| !(same(i, image) && i.version == image.version));
-        self.images.push(image.clone());
-        if let Some(version) = newest(&self.images) {
-            self.new_version(&json!(definition), &version);
-        }
-    }
-
-    /// Behind this image, in whatever case sets spell it.
-    pub fn new_version(&mut self, image: &Value, version: &str) {
-        let reference = image_reference(image).to_string();
-        let mut spelled = BTreeSet::from([reference.clone()]);
-        let sets: Vec<SetId> = self.places.keys().copied().collect();
-        for set in &sets {
-            if let Some(view) = self.world.peek(*set)
-                && view.model.image.eq_ignore_ascii_case(&reference)
-            {
-                spelled.insert(view.model.image.clone());
-            }
-        }
-        // The world ties a deed to a set; this one concerns all of them.
-        let set = sets.first().copied().unwrap_or(SetId(0));
-        for image in spelled {
-            self.world.happens(set, Deed::Publish { image, version: version.to_owned() });
-        }
-    }
-
-    /// A set that spells the id of a gallery image its own way gets its versions too.
-    pub fn spell_image(&mut self, reference: &str) {
-        let mine = |image: &ImageSeed| {
-            let id = json!({ "id": self.definition_id(image) }).to_string();
-            id.eq_ignore_ascii_case(reference) && !image.exclude_from_latest
-        };
-        let versions = self.images.iter().filter(|image| mine(image));
-        let newest = versions.map(|i| i.version.clone()).max_by_key(|v| version_key(v));
-        if let Some(version) = newest {
-            let image = reference.to_owned();
-            self.world.happens(SetId(0), Deed::Publish { image, version });
-        }
-    }
-
     pub fn vm_etag(&self, vm: Guid) -> u64 {
         self.vm_etags.get(&vm).copied().unwrap_or(1)
     }
@@ -406,11 +353,6 @@ impl Cloud {
         let kind = kind_of(ask);
         *self.requests.entry(format!("{} {kind}", ask.method)).or_default() += 1;
     }
-}
-
-/// `1.10.0` is newer than `1.9.0`.
-pub(super) fn version_key(version: &str) -> Vec<u64> {
-    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
 }
 
 /// The last fixed word of a path: what the call is about.
@@ -457,10 +399,5 @@ mod tests {
         assert_eq!(pace.at(3_000), 67_000);
         assert_eq!(Pace::new(0, 60.0).seconds(10), 1);
         assert_eq!(Pace::new(0, 1.0).seconds(10), 10);
-    }
-
-    #[test]
-    fn newer_versions_are_found_by_number() {
-        assert!(version_key("1.10.0") > version_key("1.9.9"));
     }
 }

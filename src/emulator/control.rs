@@ -260,9 +260,7 @@ fn publish(cloud: &mut Cloud, image: &ImageSeed) -> Result<Value, String> {
     if image.version.split('.').any(|part| part.parse::<u64>().is_err()) {
         return Err(format!("\"{}\" is no version such as 1.2.3", image.version));
     }
-    let id = cloud.definition_id(image);
-    cloud.publish(image);
-    Ok(json!({ "id": id }))
+    Ok(json!({ "id": cloud.publish(image) }))
 }
 
 /// Every token given out so far is expired.

@@ -119,6 +119,12 @@ pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str)
 }
 
+/// `East US 2` is `eastus2`.
+pub(super) fn same_location(a: &str, b: &str) -> bool {
+    let plain = |text: &str| text.replace(' ', "").to_ascii_lowercase();
+    plain(a) == plain(b)
+}
+
 fn flag(value: &Value, pointer: &str) -> Option<bool> {
     value.pointer(pointer).and_then(Value::as_bool)
 }

@@ -6,8 +6,8 @@
 //! and nothing is served but on the loopback.
 //!
 //! Begin with [`Emulator::answer`]: a request becomes an `ask`, `route` finds its handler (`set`, `members`,
-//! `flexible`, `actions`, `neighbours`, `locks`, `operation`; `login` for tokens, `control` for orders), and the handler asks
-//! the world. `document` and `instance` are the shapes; `serve` listens.
+//! `flexible`, `actions`, `gallery`, `neighbours`, `locks`, `operation`; `login` for tokens, `control` for orders), and
+//! the handler asks the world. `document` and `instance` are the shapes; `serve` listens.
 
 mod actions;
 mod ask;
@@ -17,6 +17,7 @@ mod deliver;
 mod document;
 mod faults;
 mod flexible;
+mod gallery;
 mod instance;
 mod locks;
 mod login;

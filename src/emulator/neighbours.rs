@@ -1,15 +1,13 @@
-//! What clients read around scale sets: subscriptions, groups, usage, sizes, images, autoscale settings, permissions.
+//! What clients read around scale sets: subscriptions, groups, usage, sizes, autoscale settings, permissions.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::ask::Ask;
-use super::cloud::{Cloud, Group, version_key};
+use super::cloud::{Cloud, Group};
 use super::document;
 use super::reply::{Done, Reply, Turned};
-use super::seed::ImageSeed;
-use super::text::rfc3339;
 use crate::world::{Autoscale, MINUTE, Priority, Refusal, SetId, TrueInstance};
 
 fn subscription(cloud: &Cloud, id: &str) -> Value {
@@ -197,94 +195,6 @@ pub(super) fn set_skus(cloud: &mut Cloud, set: SetId) -> Done {
     };
     let all: Vec<Value> = sizes(cloud).into_iter().map(one).collect();
     Ok(Reply::ok(&json!({ "value": all })))
-}
-
-/// `galleries[/{g}[/images[/{i}[/versions[/{v}]]]]]`: what was seeded or published can be read.
-pub(super) fn galleries(
-    cloud: &mut Cloud,
-    ask: &Ask,
-    subscription: &str,
-    group: &str,
-    rest: &[&str],
-) -> Done {
-    cloud.group_of(subscription, group)?;
-    let (gallery, image, version) = match rest {
-        [gallery, "images", image, "versions"] => (*gallery, *image, None),
-        [gallery, "images", image, "versions", version] => (*gallery, *image, Some(*version)),
-        [gallery, "images", image] => (*gallery, *image, Some("")),
-        _ => return Err(super::members::not_served(ask)),
-    };
-    let fits = |i: &&ImageSeed| {
-        i.gallery.eq_ignore_ascii_case(gallery)
-            && i.image.eq_ignore_ascii_case(image)
-            && i.resource_group.as_deref().unwrap_or("rg").eq_ignore_ascii_case(group)
-    };
-    let mut known: Vec<ImageSeed> = cloud.images.iter().filter(fits).cloned().collect();
-    known.sort_by_key(|image| version_key(&image.version));
-    let kind = format!("Microsoft.Compute/galleries/{gallery}/images/{image}");
-    let Some(first) = known.first().cloned() else { return Err(cloud.not_found(&kind, group)) };
-    let one = known.iter().find(|image| Some(image.version.as_str()) == version).cloned();
-    if version.is_some_and(|version| !version.is_empty()) && one.is_none() {
-        let kind = format!("{kind}/versions/{}", version.unwrap_or_default());
-        return Err(cloud.not_found(&kind, group));
-    }
-    cloud.world.neighbour(false)?;
-    if version == Some("") {
-        return Ok(Reply::ok(&definition(cloud, &first)));
-    }
-    match one {
-        Some(one) => {
-            let mut shown = version_shown(cloud, &one);
-            if ask.expands("ReplicationStatus") {
-                shown["properties"]["replicationStatus"] = replication_status(cloud, &one);
-            }
-            Ok(Reply::ok(&shown))
-        }
-        None => {
-            let all: Vec<Value> = known.iter().map(|one| version_shown(cloud, one)).collect();
-            Ok(Reply::ok(&json!({ "value": all })))
-        }
-    }
-}
-
-fn definition(cloud: &Cloud, image: &ImageSeed) -> Value {
-    json!({ "id": cloud.definition_id(image), "name": image.image,
-        "type": "Microsoft.Compute/galleries/images", "location": cloud.world.settings().location,
-        "properties": { "osType": "Linux", "osState": "Generalized", "hyperVGeneration": "V2",
-            "identifier": { "publisher": "emulated", "offer": image.gallery, "sku": image.image },
-            "provisioningState": "Succeeded" } })
-}
-
-/// Where a version is copied to.
-fn regions<'a>(cloud: &'a Cloud, image: &'a ImageSeed) -> &'a [String] {
-    match image.regions.as_slice() {
-        [] => std::slice::from_ref(&cloud.world.settings().location),
-        regions => regions,
-    }
-}
-
-/// Shown where it is asked for.
-fn replication_status(cloud: &Cloud, image: &ImageSeed) -> Value {
-    let replicated = |region: &String| json!({ "region": region, "state": "Completed", "progress": 100, "details": "" });
-    let summary: Vec<Value> = regions(cloud, image).iter().map(replicated).collect();
-    json!({ "aggregatedState": "Completed", "summary": summary })
-}
-
-fn version_shown(cloud: &Cloud, image: &ImageSeed) -> Value {
-    let location = &cloud.world.settings().location;
-    let regions = regions(cloud, image);
-    let target = |region: &String| {
-        json!({ "name": region, "regionalReplicaCount": 1, "storageAccountType": "Standard_LRS",
-            "excludeFromLatest": false })
-    };
-    json!({ "id": format!("{}/versions/{}", cloud.definition_id(image), image.version),
-        "name": image.version, "type": "Microsoft.Compute/galleries/images/versions", "location": location,
-        "properties": {
-            "publishingProfile": { "targetRegions": regions.iter().map(target).collect::<Vec<_>>(),
-                "replicaCount": 1, "excludeFromLatest": image.exclude_from_latest,
-                "publishedDate": rfc3339(cloud.world.now()), "storageAccountType": "Standard_LRS" },
-            "storageProfile": { "osDiskImage": { "sizeInGB": 30, "hostCaching": "ReadOnly" } },
-            "provisioningState": "Succeeded" } })
 }
 
 /// Autoscale settings: synchronous, and with an error shape of their own in older versions.

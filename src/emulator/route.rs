@@ -4,6 +4,7 @@ use super::actions;
 use super::ask::Ask;
 use super::cloud::{Cloud, Named};
 use super::flexible;
+use super::gallery;
 use super::locks;
 use super::login;
 use super::members;
@@ -138,9 +139,7 @@ fn of_group(cloud: &mut Cloud, ask: &Ask, rest: &[&str]) -> Done {
         ["virtualmachines", _, action] => {
             flexible::one(cloud, ask, subscription, group, ask.part(7), Some(action))
         }
-        ["galleries", rest @ ..] if ask.method == "GET" => {
-            neighbours::galleries(cloud, ask, subscription, group, rest)
-        }
+        ["galleries", rest @ ..] => gallery::serve(cloud, ask, subscription, group, rest),
         _ => unknown(cloud, ask),
     }
 }

@@ -241,7 +241,7 @@ pub(super) fn check_fixed(
     place: &Place,
 ) -> Result<(), Turned> {
     if let Some(location) = document::text(body, "/location")
-        && !same_location(location, &place.location)
+        && !document::same_location(location, &place.location)
     {
         let text = format!(
             "The resource '{name}' already exists in location '{}' in resource group '{}'. A resource with the same \
@@ -299,9 +299,3 @@ fn check_image(before: Option<&Value>, body: Option<&Value>) -> Result<(), Turne
 
 /// Of a marketplace image.
 const CREATE_TIME: [&str; 2] = ["publisher", "offer"];
-
-/// `East US 2` is `eastus2`.
-fn same_location(a: &str, b: &str) -> bool {
-    let plain = |text: &str| text.replace(' ', "").to_ascii_lowercase();
-    plain(a) == plain(b)
-}

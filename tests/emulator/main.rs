@@ -9,6 +9,7 @@
 
 mod chores;
 mod control;
+mod gallery;
 mod locks;
 mod login;
 mod members;

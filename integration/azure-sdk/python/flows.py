@@ -332,6 +332,32 @@ def what_surrounds_sets():
 
 
 @flow
+def versions_of_gallery_images():
+    versions = client().gallery_image_versions
+    body = {
+        "location": "eastus2",
+        "properties": {
+            "publishingProfile": {"targetRegions": [{"name": "East US 2"}], "endOfLifeDate": "2030-01-01T00:00:00Z"},
+            "storageProfile": {"source": {"id": f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/"
+                                                "Microsoft.Compute/images/built"}},
+        },
+    }
+    poller = versions.begin_create_or_update(GROUP, "shared", "web", "1.3.0", body)
+    made = poller.result()
+    assert made.properties.provisioning_state == "Succeeded", made
+    assert made.properties.publishing_profile.target_regions[0].regional_replica_count == 1, made
+    one = versions.get(GROUP, "shared", "web", "1.3.0", expand="ReplicationStatus")
+    assert one.properties.replication_status.aggregated_state == "Completed", one
+    body["properties"]["publishingProfile"]["excludeFromLatest"] = True
+    hidden = versions.begin_create_or_update(GROUP, "shared", "web", "1.3.0", body).result()
+    assert hidden.properties.publishing_profile.exclude_from_latest
+    versions.begin_delete(GROUP, "shared", "web", "1.3.0").result()
+    fails(ResourceNotFoundError, 404, "ResourceNotFound", lambda: versions.get(GROUP, "shared", "web", "1.3.0"))
+    fails(ResourceNotFoundError, 404, "ParentResourceNotFound",
+          lambda: versions.begin_create_or_update(GROUP, "shared", "none", "1.3.0", body))
+
+
+@flow
 def spot_cores_have_a_quota_of_their_own():
     compute = client()
     body = scale_set(2)
