@@ -6,7 +6,7 @@ use super::ask::Ask;
 use super::cloud::Cloud;
 use super::members;
 use super::operation;
-use super::reply::{Done, Reply, Turned};
+use super::reply::{Done, Turned};
 use super::set::{REBALANCING, REPAIRS};
 use crate::world::{Accepted, Change, InstanceId, Native, Refusal, SetId, SetWrite};
 
@@ -122,13 +122,4 @@ fn service(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
     let accepted = cloud.world.write_set(set, &write, None)?;
     cloud.places.insert(set, place);
     done(cloud, ask, set, &accepted)
-}
-
-/// Extensions of the model, as a list.
-pub(super) fn extensions(cloud: &mut Cloud, set: SetId) -> Done {
-    let view = cloud.world.get_set(set)?;
-    let profile = super::document::profile(&view.model, false, false);
-    let all = profile.pointer("/extensionProfile/extensions").cloned();
-    let all = all.unwrap_or_else(|| Value::Array(Vec::new()));
-    Ok(Reply::ok(&serde_json::json!({ "value": all })))
 }

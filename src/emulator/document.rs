@@ -133,7 +133,7 @@ fn word(value: &Value, pointer: &str) -> String {
     text(value, pointer).unwrap_or_default().to_ascii_lowercase()
 }
 
-fn missing(parameter: &str) -> Turned {
+pub(super) fn missing(parameter: &str) -> Turned {
     let mut refusal = Refusal::new(
         400,
         "InvalidParameter",

@@ -6,8 +6,8 @@
 //! and nothing is served but on the loopback.
 //!
 //! Begin with [`Emulator::answer`]: a request becomes an `ask`, `route` finds its handler (`set`, `members`,
-//! `flexible`, `actions`, `gallery`, `neighbours`, `locks`, `operation`; `login` for tokens, `control` for orders), and
-//! the handler asks the world. `document` and `instance` are the shapes; `serve` listens.
+//! `flexible`, `actions`, `extensions`, `gallery`, `neighbours`, `locks`, `operation`; `login` for tokens, `control` for
+//! orders), and the handler asks the world. `document` and `instance` are the shapes; `serve` listens.
 
 mod actions;
 mod ask;
@@ -15,6 +15,7 @@ mod cloud;
 mod control;
 mod deliver;
 mod document;
+mod extensions;
 mod faults;
 mod flexible;
 mod gallery;

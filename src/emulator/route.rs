@@ -3,6 +3,7 @@
 use super::actions;
 use super::ask::Ask;
 use super::cloud::{Cloud, Named};
+use super::extensions;
 use super::flexible;
 use super::gallery;
 use super::locks;
@@ -157,7 +158,8 @@ fn of_set(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, rest: &[&str]) -> Done
         ("PATCH", []) => set::patch(cloud, ask, id),
         ("GET", ["instanceview"]) => set::survey(cloud, id),
         ("GET", ["skus"]) => neighbours::set_skus(cloud, id),
-        ("GET", ["extensions"]) => actions::extensions(cloud, id),
+        ("GET", ["extensions"]) => extensions::list(cloud, id),
+        (_, ["extensions", _]) => extensions::one(cloud, ask, id, ask.part(9)),
         ("GET", ["rollingupgrades", "latest"]) => set::rolling(cloud, id),
         ("GET", ["virtualmachines"]) => members::list(cloud, ask, id),
         (_, ["virtualmachines", _]) => members::one(cloud, ask, id, ask.part(9), None),

@@ -14,7 +14,8 @@ use super::reply::{Done, Reply, Turned};
 use super::schema;
 use super::text::rfc3339;
 use crate::world::{
-    InstanceView, Native, Orchestration, Refusal, RollingStands, SetId, SetState, SetView, SetWrite,
+    Accepted, InstanceView, Native, Orchestration, Refusal, RollingStands, SetId, SetState,
+    SetView, SetWrite,
 };
 
 /// Lists of sets were seen to come fifty a page.
@@ -55,7 +56,7 @@ fn shown(cloud: &Cloud, ask: &Ask, place: &Place, view: &SetView, listed: bool) 
     shown
 }
 
-fn state(cloud: &Cloud, place: &Place, view: &SetView) -> &'static str {
+pub(super) fn state(cloud: &Cloud, place: &Place, view: &SetView) -> &'static str {
     match view.provisioning {
         SetState::Updating if place.creation.is_some_and(|op| cloud.world.is_running(op)) => {
             "Creating"
@@ -178,25 +179,34 @@ fn write(
     verb: schema::Verb,
 ) -> Done {
     schema::check(body, verb)?;
+    let done = written(cloud, set, &Value::Object(body.clone()), ask.header("if-match"))?;
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
-    let before = document::whole(&view, &place.location);
-    let body = Value::Object(body.clone());
-    if let Err(turned) = schema::check_fixed(&before, &body, &view.name, &place) {
-        cloud.world.neighbour(true)?;
-        return Err(turned);
-    }
-    let mut after = before.clone();
-    document::merge(&mut after, &body);
-    document::keep_protected(&mut after, &before);
-    let meaning = document::meaning(&after)?;
-    cloud.spell_image(&meaning.model.image);
-    let write = set_write(&meaning, &view, &place, &body);
-    let done = cloud.world.write_set(set, &write, ask.header("if-match"))?;
-    let view = cloud.peek(set)?;
     let reply = Reply::ok(&shown(cloud, ask, &place, &view, false));
     let reply = reply.with("etag", &*view.etag.0);
     let scope = operation::scope(&place.subscription, &place.location);
     Ok(operation::with_resource(cloud, ask, reply, &done, &scope))
+}
+
+/// What is there and is not spoken of stays.
+pub(super) fn written(
+    cloud: &mut Cloud,
+    set: SetId,
+    body: &Value,
+    if_match: Option<&str>,
+) -> Result<Accepted, Turned> {
+    let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
+    let before = document::whole(&view, &place.location);
+    if let Err(turned) = schema::check_fixed(&before, body, &view.name, &place) {
+        cloud.world.neighbour(true)?;
+        return Err(turned);
+    }
+    let mut after = before.clone();
+    document::merge(&mut after, body);
+    document::keep_protected(&mut after, &before);
+    let meaning = document::meaning(&after)?;
+    cloud.spell_image(&meaning.model.image);
+    let write = set_write(&meaning, &view, &place, body);
+    Ok(cloud.world.write_set(set, &write, if_match)?)
 }
 
 /// Only what the body speaks of is written: a capacity that was not sent must not be set.

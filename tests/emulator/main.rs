@@ -9,6 +9,7 @@
 
 mod chores;
 mod control;
+mod extensions;
 mod gallery;
 mod locks;
 mod login;

@@ -332,6 +332,25 @@ def what_surrounds_sets():
 
 
 @flow
+def extensions_of_a_set():
+    compute = client()
+    extensions = compute.virtual_machine_scale_set_extensions
+    body = {"properties": {"publisher": "Microsoft.Azure.Monitor", "type": "AzureMonitorLinuxAgent",
+                           "typeHandlerVersion": "1.0", "protectedSettings": {"key": "secret"}}}
+    before = compute.virtual_machine_scale_sets.get(GROUP, "py").etag
+    made = extensions.begin_create_or_update(GROUP, "py", "agent", body).result()
+    assert made.properties.provisioning_state == "Succeeded", made
+    assert compute.virtual_machine_scale_sets.get(GROUP, "py").etag != before
+    vms = compute.virtual_machine_scale_set_vms
+    assert not any(vm.properties.latest_model_applied for vm in vms.list(GROUP, "py"))
+    newer = extensions.begin_update(GROUP, "py", "agent", {"properties": {"typeHandlerVersion": "1.1"}}).result()
+    assert newer.properties.type_handler_version == "1.1" and newer.properties.protected_settings is None, newer
+    assert [one.name for one in extensions.list(GROUP, "py")] == ["agent"]
+    extensions.begin_delete(GROUP, "py", "agent").result()
+    fails(ResourceNotFoundError, 404, "NotFound", lambda: extensions.get(GROUP, "py", "agent"))
+
+
+@flow
 def versions_of_gallery_images():
     versions = client().gallery_image_versions
     body = {
