@@ -281,7 +281,11 @@ fn properties(
 /// As in the model, and the version that is really on the disk.
 fn storage(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> Value {
     let mut image = shape.image.clone();
-    document::put(&mut image, &["exactVersion"], json!(exact_version(&shape.image, vm)));
+    document::put(
+        &mut image,
+        &["exactVersion"],
+        json!(exact_version(&shape.image, &vm.installed.image, &vm.exact_image)),
+    );
     let disk = disk_name(frame, vm);
     let mut os_disk = shape.part("/storageProfile/osDisk");
     document::put(&mut os_disk, &["name"], json!(disk));
@@ -298,9 +302,10 @@ fn disk_name(frame: &Frame<'_>, vm: &InstanceView) -> String {
     format!("{0}_{0}_{1}_OS__1_{hex:032x}", frame.set_name, vm.id)
 }
 
-fn exact_version(image: &Value, vm: &InstanceView) -> String {
-    if *vm.exact_image != *vm.installed.image {
-        return vm.exact_image.to_string();
+/// `exact`: what is on the disk, as the world names it; where that is the image itself, the reference tells the version.
+pub(super) fn exact_version(image: &Value, installed: &str, exact: &str) -> String {
+    if exact != installed {
+        return exact.to_owned();
     }
     let version = document::text(image, "/version").filter(|v| !v.eq_ignore_ascii_case("latest"));
     let of_id = document::text(image, "/id").and_then(|id| id.rsplit_once("/versions/"));

@@ -6,8 +6,8 @@
 //! and nothing is served but on the loopback.
 //!
 //! Begin with [`Emulator::answer`]: a request becomes an `ask`, `route` finds its handler (`set`, `members`,
-//! `flexible`, `actions`, `extensions`, `gallery`, `neighbours`, `locks`, `operation`; `login` for tokens, `control` for
-//! orders), and the handler asks the world. `document` and `instance` are the shapes; `serve` listens.
+//! `flexible`, `actions`, `extensions`, `gallery`, `neighbours`, `locks`, `rolling`, `operation`; `login` for tokens,
+//! `control` for orders), and the handler asks the world. `document` and `instance` are the shapes; `serve` listens.
 
 mod actions;
 mod ask;
@@ -28,6 +28,7 @@ mod operation;
 mod page;
 mod record;
 mod reply;
+mod rolling;
 mod route;
 mod schema;
 mod seed;

@@ -12,6 +12,7 @@ use super::members;
 use super::neighbours;
 use super::operation;
 use super::reply::{Done, Reply, Turned};
+use super::rolling;
 use super::set;
 use crate::world::{Meter, Policy, Refusal};
 
@@ -160,7 +161,9 @@ fn of_set(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, rest: &[&str]) -> Done
         ("GET", ["skus"]) => neighbours::set_skus(cloud, id),
         ("GET", ["extensions"]) => extensions::list(cloud, id),
         (_, ["extensions", _]) => extensions::one(cloud, ask, id, ask.part(9)),
-        ("GET", ["rollingupgrades", "latest"]) => set::rolling(cloud, id),
+        ("GET", ["rollingupgrades", "latest"]) => rolling::latest(cloud, id),
+        ("POST", ["rollingupgrades", "cancel"]) => rolling::cancel(cloud, ask, id),
+        ("GET", ["osupgradehistory"]) => rolling::history(cloud, ask, id),
         ("GET", ["virtualmachines"]) => members::list(cloud, ask, id),
         (_, ["virtualmachines", _]) => members::one(cloud, ask, id, ask.part(9), None),
         (_, ["virtualmachines", _, action]) => {

@@ -14,8 +14,7 @@ use super::reply::{Done, Reply, Turned};
 use super::schema;
 use super::text::rfc3339;
 use crate::world::{
-    Accepted, InstanceView, Native, Orchestration, Refusal, RollingStands, SetId, SetState,
-    SetView, SetWrite,
+    Accepted, InstanceView, Native, Orchestration, Refusal, SetId, SetState, SetView, SetWrite,
 };
 
 /// Lists of sets were seen to come fifty a page.
@@ -298,34 +297,4 @@ fn summary(seen: &[InstanceView]) -> Vec<Value> {
         }
     }
     counts.into_iter().map(|(code, count)| json!({ "code": code, "count": count })).collect()
-}
-
-/// Whether the native upgrade that is asked about runs; there is no record of older ones.
-pub(super) fn rolling(cloud: &mut Cloud, set: SetId) -> Done {
-    cloud.world.neighbour(false)?;
-    let Some(run) = cloud.world.rolling(set) else {
-        let text = "The entity was not found in this Azure location.";
-        return Err(Refusal::new(404, "NotFound", text).into());
-    };
-    let code = match &run.stands {
-        RollingStands::Forward => "RollingForward",
-        RollingStands::Completed => "Completed",
-        RollingStands::Faulted(_) => "Faulted",
-    };
-    let location = &cloud.place(set)?.location;
-    let mut body = json!({
-        "type": "Microsoft.Compute/virtualMachineScaleSets/rollingUpgrades",
-        "location": location,
-        "properties": {
-            "policy": document::rolling_policy(&run.rolling),
-            "runningStatus": { "code": code, "startTime": rfc3339(run.began), "lastAction": "Start",
-                "lastActionTime": rfc3339(run.began) },
-            "progress": { "successfulInstanceCount": run.done, "failedInstanceCount": run.failed,
-                "inProgressInstanceCount": run.in_progress, "pendingInstanceCount": run.pending },
-        },
-    });
-    if let RollingStands::Faulted(failure) = &run.stands {
-        body["properties"]["error"] = json!({ "code": failure.code, "message": failure.message });
-    }
-    Ok(Reply::ok(&body))
 }

@@ -152,6 +152,10 @@ impl Refusal {
         ))
     }
 
+    pub(super) fn not_rolling() -> Self {
+        Self::not_allowed("There is no ongoing Rolling Upgrade to cancel.")
+    }
+
     pub(super) fn protected(ids: &[InstanceId]) -> Self {
         let ids: Vec<&str> = ids.iter().map(|id| &*id.0).collect();
         Self::not_allowed(format!(

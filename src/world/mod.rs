@@ -46,7 +46,7 @@ pub use gate::{Call, Calls, Count, Meter};
 pub use instance::{Guest, Health, InstanceView, Power, Provisioning};
 pub use operation::{OpFailure, OpKind, OpStatus, OpView};
 pub use reads::{Leaf, Listing, Page, PageToken, Usage, Usages};
-pub use resource::{RollingStands, RollingView, SetWrite};
+pub use resource::{OsUpgrade, RollingStands, RollingView, SetWrite};
 pub use set::{MODEL_LIMIT, SetState, SetView};
 pub use spec::*;
 pub use switches::{

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::World;
+use super::answer::Refusal;
+use super::birth::exact;
 use super::events::{By, Change};
 use super::instance::{Guest, Instance, Power, Provisioning};
 use super::operation::{OpFailure, OpKind};
 use super::queue::Due;
-use super::resource::{RollingStands, RollingView};
+use super::resource::{OsUpgrade, RollingStands, RollingView};
 use super::set::RollingRun;
 use super::spec::{MINUTE, Ms, Native, OpId, RepairAction, Rolling, SECOND, SetId, UpgradeMode};
 
@@ -17,6 +19,8 @@ const ROLLING_LOOK: Ms = 15 * SECOND;
 /// How long a batch may take to become healthy before its VMs count as unhealthy.
 const BATCH_HEALTH: Ms = 10 * MINUTE;
 const REBALANCE_EVERY: Ms = 10 * MINUTE;
+/// Ended upgrades that a set remembers.
+const ROLLED: usize = 20;
 /// Repairs touch at most this part of a set at a time.
 const REPAIR_PART: usize = 20;
 
@@ -57,7 +61,9 @@ impl World {
                     self.begin_change(set, key, Some(op), (Change::Upgrade, By::Native), false);
                 }
             }
-            UpgradeMode::Rolling(rolling) => self.start_rolling(set, op, rolling, outdated),
+            UpgradeMode::Rolling(rolling) => {
+                self.start_rolling(set, op, rolling, outdated, By::Person);
+            }
         }
     }
 
@@ -70,16 +76,20 @@ impl World {
         };
         let all = it.active().map(|i| i.key).collect();
         let op = self.start_op(set, OpKind::PatchSet, By::Native);
-        self.start_rolling(set, op, rolling, all);
+        self.start_rolling(set, op, rolling, all, By::Native);
     }
 
     /// A newer one takes the place of the one under way.
-    fn start_rolling(&mut self, set: SetId, op: OpId, rolling: Rolling, keys: Vec<u64>) {
+    fn start_rolling(&mut self, set: SetId, op: OpId, rolling: Rolling, keys: Vec<u64>, by: By) {
         self.end_rolling(set, None);
         self.next_rolling += 1;
         let (now, number) = (self.now, self.next_rolling);
         self.hold_op(op);
         let Some(it) = self.sets.get_mut(&set) else { return };
+        let old =
+            |key: &u64| it.instances.get(key).is_some_and(|i| i.installed.image != it.model.image);
+        let swaps = by == By::Native || keys.iter().any(old);
+        let (image, exact) = (it.model.image.clone(), exact(&self.published, &it.model));
         let left = VecDeque::from(keys);
         it.rolling = Some(RollingRun {
             number,
@@ -92,19 +102,51 @@ impl World {
             done: 0,
             failed: 0,
             began: now,
+            cancelled: None,
+            os: swaps.then_some(OsUpgrade { image, exact, by }),
         });
         self.queue.push(now + SECOND, Due::Rolling { set, number });
     }
 
     fn end_rolling(&mut self, set: SetId, failure: Option<OpFailure>) {
+        let ended = Some(self.now);
         let Some(it) = self.sets.get_mut(&set) else { return };
         let Some(run) = it.rolling.take() else { return };
-        let stands = failure.clone().map_or(RollingStands::Completed, RollingStands::Faulted);
-        it.rolled = Some(RollingView { stands, ..run.view() });
+        let stands = match &failure {
+            Some(failure) => RollingStands::Faulted(failure.clone()),
+            None if run.left.is_empty() && run.cancelled.is_none() => RollingStands::Completed,
+            None => RollingStands::Cancelled,
+        };
+        if it.rolled.len() == ROLLED {
+            it.rolled.pop_front();
+        }
+        it.rolled.push_back(RollingView { stands, ended, ..run.view() });
         if let Some(failure) = failure {
             self.op_fails(run.op, failure);
         }
         self.release_op(run.op);
+        if let Some((_, op)) = run.cancelled {
+            self.release_op(op);
+        }
+    }
+
+    pub(super) fn write_cancel(&mut self, set: SetId) -> Result<OpId, Refusal> {
+        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        if it.locked {
+            return Err(Refusal::locked(&it.name));
+        }
+        if it.rolling.as_ref().is_none_or(|run| run.cancelled.is_some()) {
+            return Err(Refusal::not_rolling());
+        }
+        let op = self.start_op(set, OpKind::PatchSet, By::Caller);
+        self.hold_op(op);
+        let now = self.now;
+        if let Some(run) = self.sets.get_mut(&set).and_then(|it| it.rolling.as_mut()) {
+            run.cancelled = Some((now, op));
+            // A pause between batches is not waited for.
+            self.queue.push(now + SECOND, Due::Rolling { set, number: run.number });
+        }
+        Ok(op)
     }
 
     pub(super) fn rolling_step(&mut self, set: SetId, number: u64) {
@@ -127,6 +169,9 @@ impl World {
         if !std::mem::replace(&mut run.counted, true) {
             run.done += (size - sick) as u32;
             run.failed += sick as u32;
+        }
+        if run.cancelled.is_some() {
+            return self.end_rolling(set, None);
         }
         if sick * 100 > allowed * size.max(1) {
             let failure = breach("MaxUnhealthyUpgradedInstancePercentExceededInRollingUpgrade");

@@ -33,6 +33,8 @@ pub struct SetWrite {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RollingStands {
     Forward,
+    /// A caller cancelled it, or a newer one took its place.
+    Cancelled,
     Completed,
     Faulted(OpFailure),
 }
@@ -47,6 +49,20 @@ pub struct RollingView {
     pub failed: u32,
     pub in_progress: u32,
     pub pending: u32,
+    /// When a caller cancelled it: the batch under way was the last one.
+    pub cancelled: Option<Ms>,
+    pub ended: Option<Ms>,
+    /// `None`: it swaps no disk.
+    pub os: Option<OsUpgrade>,
+}
+
+/// What an upgrade puts on disks, and who started it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OsUpgrade {
+    pub image: String,
+    /// The version that stood behind the image.
+    pub exact: Arc<str>,
+    pub by: By,
 }
 
 impl World {
@@ -77,8 +93,19 @@ impl World {
     }
 
     pub fn rolling(&self, set: SetId) -> Option<RollingView> {
-        let it = self.sets.get(&set)?;
-        it.rolling.as_ref().map(RollingRun::view).or_else(|| it.rolled.clone())
+        self.rollings(set).into_iter().next()
+    }
+
+    /// The newest first, the one under way among them.
+    pub fn rollings(&self, set: SetId) -> Vec<RollingView> {
+        let Some(it) = self.sets.get(&set) else { return Vec::new() };
+        let running = it.rolling.as_ref().map(RollingRun::view);
+        running.into_iter().chain(it.rolled.iter().rev().cloned()).collect()
+    }
+
+    /// The batch under way is the last one, and the operation ends with it.
+    pub fn cancel_rolling(&mut self, set: SetId) -> Answer<Accepted> {
+        self.write(Call::PatchNative, set, &patch_cost(set), |world| world.write_cancel(set))
     }
 
     /// The version behind the set's image now.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::deeds::Deletes;
 use super::instance::{Instance, InstanceView, Lowers};
-use super::resource::{RollingStands, RollingView};
+use super::resource::{OsUpgrade, RollingStands, RollingView};
 use super::spec::{
     Etag, Guid, InstanceId, Model, Ms, Native, OpId, Orchestration, Priority, SECOND, ScaleIn,
     SetId, SetSpec, Zone,
@@ -69,6 +69,9 @@ pub(super) struct RollingRun {
     pub done: u32,
     pub failed: u32,
     pub began: Ms,
+    /// When it was cancelled, and by which operation.
+    pub cancelled: Option<(Ms, OpId)>,
+    pub os: Option<OsUpgrade>,
 }
 
 impl RollingRun {
@@ -81,6 +84,9 @@ impl RollingRun {
             failed: self.failed,
             in_progress: if self.counted { 0 } else { self.batch.len() as u32 },
             pending: self.left.len() as u32,
+            cancelled: self.cancelled.map(|(at, _)| at),
+            ended: None,
+            os: self.os.clone(),
         }
     }
 }
@@ -122,8 +128,8 @@ pub(super) struct Set {
     pub locked: bool,
     pub deletes: Deletes,
     pub rolling: Option<RollingRun>,
-    /// The last one that ended.
-    pub rolled: Option<RollingView>,
+    /// Those that ended, the newest last.
+    pub rolled: VecDeque<RollingView>,
     pub pictures: VecDeque<Picture>,
     pub views: VecDeque<(Ms, SetView)>,
     /// Random deeds planned under an older number do not happen.
@@ -168,7 +174,7 @@ impl Set {
             locked: false,
             deletes: Deletes::default(),
             rolling: None,
-            rolled: None,
+            rolled: VecDeque::new(),
             pictures: VecDeque::new(),
             views: VecDeque::new(),
             chaos: None,

@@ -17,6 +17,7 @@ mod members;
 mod operations;
 mod record;
 mod refusals;
+mod rolling;
 mod served;
 mod sets;
 mod spot;

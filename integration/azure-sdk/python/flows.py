@@ -351,6 +351,24 @@ def extensions_of_a_set():
 
 
 @flow
+def rolling_upgrades():
+    compute = client()
+    upgrades = compute.virtual_machine_scale_set_rolling_upgrades
+    sets = compute.virtual_machine_scale_sets
+    sets.begin_create_or_update(GROUP, "rollpy", scale_set(6, upgradePolicy={"mode": "Rolling"})).result()
+    fails(ResourceExistsError, 409, "OperationNotAllowed", lambda: upgrades.begin_cancel(GROUP, "rollpy"))
+    assert list(sets.get_os_upgrade_history(GROUP, "rollpy")) == []
+    image = {"storageProfile": {"imageReference": {"version": "2.0.0"}}}
+    sets.begin_update(GROUP, "rollpy", {"properties": {"virtualMachineProfile": image}}, polling=False)
+    upgrades.begin_cancel(GROUP, "rollpy").result()
+    assert upgrades.get_latest(GROUP, "rollpy").properties.running_status.code == "Cancelled"
+    told = [one.properties for one in sets.get_os_upgrade_history(GROUP, "rollpy")]
+    assert [(one.running_status.code, one.started_by) for one in told] == [("Cancelled", "User")], told
+    assert told[0].target_image_reference.version == "2.0.0", told
+    sets.begin_delete(GROUP, "rollpy").result()
+
+
+@flow
 def versions_of_gallery_images():
     versions = client().gallery_image_versions
     body = {
