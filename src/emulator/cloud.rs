@@ -15,7 +15,7 @@ use super::reply::Turned;
 use super::seed::{IdentitySeed, Seed, SetSeed};
 use super::text::hash;
 use crate::ambient::Dice;
-use crate::world::{Guid, Ms, OpId, SetId, SetView, World};
+use crate::world::{Deed, Guid, Ms, OpId, SECOND, SetId, SetView, World};
 
 /// World time runs at a speed of its own, and can be sent ahead.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,23 @@ pub(super) struct Group {
     pub subscription: String,
     pub location: String,
     pub tags: Value,
+    /// The operation that deletes it.
+    pub deleting: Option<OpId>,
 }
+
+impl Group {
+    pub fn id(&self) -> String {
+        format!("/subscriptions/{}/resourceGroups/{}", self.subscription, self.name)
+    }
+
+    fn holds(&self, place: &Place) -> bool {
+        place.subscription.eq_ignore_ascii_case(&self.subscription)
+            && place.group.eq_ignore_ascii_case(&self.name)
+    }
+}
+
+/// What the delete of a resource group takes at least.
+const GROUP_TAKES: Ms = 15 * SECOND;
 
 /// What a path to a set names.
 #[derive(Debug, Clone, Copy)]
@@ -191,6 +207,36 @@ impl Cloud {
         self.real = real;
         let world = &self.world;
         self.places.retain(|set, _| world.peek(*set).is_some());
+        let mut groups = std::mem::take(&mut self.groups);
+        groups.retain(|_, group| {
+            let going = |op| !self.has_ended(op) || self.places.values().any(|p| group.holds(p));
+            group.deleting.is_none_or(going)
+        });
+        self.groups = groups;
+    }
+
+    /// All that is in the group begins to go, and the group goes with the last of it.
+    pub fn end_group(&mut self, group: &Group) -> OpId {
+        let here = self.places.iter().filter(|(_, place)| group.holds(place));
+        let sets: Vec<SetId> = here.map(|(set, _)| *set).collect();
+        for set in sets {
+            self.world.happens(set, Deed::DeleteSet);
+        }
+        let below = format!("{}/", group.id()).to_ascii_lowercase();
+        self.autoscale.retain(|id, _| !id.starts_with(&below));
+        super::neighbours::apply_autoscale(self);
+        if self.subscription().eq_ignore_ascii_case(&group.subscription) {
+            self.images.retain(|image| !image.group.eq_ignore_ascii_case(&group.name));
+        }
+        let op = self.chore(self.world.now() + GROUP_TAKES).op;
+        if let Some(group) = self.group_mut(&group.subscription, &group.name) {
+            group.deleting = Some(op);
+        }
+        op
+    }
+
+    pub fn group_mut(&mut self, subscription: &str, name: &str) -> Option<&mut Group> {
+        self.groups.get_mut(&(subscription.to_ascii_lowercase(), name.to_ascii_lowercase()))
     }
 
     fn pass(&mut self, until: Ms, real: Ms) {
@@ -242,6 +288,7 @@ impl Cloud {
             subscription: subscription.to_owned(),
             location: location.to_owned(),
             tags,
+            deleting: None,
         };
         self.groups.entry(key).or_insert(group);
     }

@@ -57,7 +57,8 @@ pub struct LockSeed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
     Subscription,
-    Group,
+    /// Its subscription and its name.
+    Group(String, String),
     Set(SetId),
     Vm(SetId, InstanceId, Guid),
 }
@@ -101,7 +102,8 @@ impl Lock {
 
     fn is_there(&self, cloud: &Cloud) -> bool {
         match &self.target {
-            Target::Subscription | Target::Group => true,
+            Target::Subscription => true,
+            Target::Group(subscription, name) => cloud.group(subscription, name).is_some(),
             Target::Set(set) => cloud.places.contains_key(set),
             Target::Vm(set, id, vm) => {
                 cloud.world.peek_instance(*set, id).is_some_and(|now| now.vm == *vm)
@@ -239,8 +241,8 @@ fn target(cloud: &mut Cloud, ask: &Ask, parts: &[&str]) -> Result<(Target, Strin
         }
         ["subscriptions", _, "resourcegroups", _] => {
             let group = cloud.group_of(parts[1], parts[3])?;
-            let (subscription, name) = (group.subscription, group.name);
-            Ok((Target::Group, format!("/subscriptions/{subscription}/resourceGroups/{name}")))
+            let id = group.id();
+            Ok((Target::Group(group.subscription, group.name), id))
         }
         [_, _, "resourcegroups", _, "providers", COMPUTE, "virtualmachines", _] => {
             let (subscription, group, name) = (parts[1], parts[3], parts[7]);

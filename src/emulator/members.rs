@@ -280,8 +280,8 @@ pub(super) fn act(cloud: &mut Cloud, ask: &Ask, set: SetId, id: &InstanceId, act
 /// Azure may know it; this emulator does not, and says so instead of pretending.
 pub(super) fn not_served(ask: &Ask) -> Turned {
     let text = format!(
-        "The emulator does not know {} {}. It serves scale sets, their VMs, versions of gallery images, locks, autoscale \
-         settings and what clients read around them.",
+        "The emulator does not know {} {}. It serves resource groups, scale sets, their VMs, versions of gallery images, \
+         locks, autoscale settings and what clients read around them.",
         ask.method, ask.path
     );
     Turned::at_the_door(400, "NotEmulated", text)

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::ask::Ask;
 use super::cloud::{Cloud, Group};
 use super::document;
+use super::operation;
 use super::reply::{Done, Reply, Turned};
 use crate::world::{Autoscale, MINUTE, Priority, Refusal, SetId, TrueInstance};
 
@@ -57,10 +58,10 @@ pub(super) fn provider(cloud: &mut Cloud, subscription: &str, namespace: &str) -
 }
 
 fn shown(group: &Group) -> Value {
-    let id = format!("/subscriptions/{}/resourceGroups/{}", group.subscription, group.name);
-    json!({ "id": id, "name": group.name, "type": "Microsoft.Resources/resourceGroups",
+    let state = if group.deleting.is_some() { "Deleting" } else { "Succeeded" };
+    json!({ "id": group.id(), "name": group.name, "type": "Microsoft.Resources/resourceGroups",
         "location": group.location, "tags": group.tags,
-        "properties": { "provisioningState": "Succeeded" } })
+        "properties": { "provisioningState": state } })
 }
 
 pub(super) fn groups(cloud: &mut Cloud, subscription: &str) -> Done {
@@ -77,15 +78,33 @@ pub(super) fn group(cloud: &mut Cloud, ask: &Ask, subscription: &str, name: &str
             cloud.subscription_of(subscription)?;
             let body = Value::Object(ask.object()?);
             cloud.world.neighbour(true)?;
-            let known = cloud.group(subscription, name).is_some();
             let Some(location) = document::text(&body, "/location") else {
                 let text = "The location property is required for this definition.";
                 return Err(Refusal::new(400, "LocationRequired", text).into());
             };
+            let known = cloud.group(subscription, name).map(|group| group.location.clone());
+            if let Some(is) = known.as_ref().filter(|is| !document::same_location(is, location)) {
+                let text = format!(
+                    "Invalid resource group location '{location}'. The Resource group already exists in location '{is}'."
+                );
+                return Err(Refusal::new(409, "InvalidResourceGroupLocation", text).into());
+            }
+            cloud.add_group(subscription, name, location, json!({}));
             let tags = body.get("tags").cloned().unwrap_or_else(|| json!({}));
-            cloud.add_group(subscription, name, location, tags);
+            tagged(cloud, subscription, name, tags, if known.is_some() { 200 } else { 201 })
+        }
+        "PATCH" => {
             let group = cloud.group_of(subscription, name)?;
-            Ok(Reply::json(if known { 200 } else { 201 }, &shown(&group)))
+            let body = Value::Object(ask.object()?);
+            cloud.world.neighbour(true)?;
+            let tags = body.get("tags").cloned().unwrap_or(group.tags);
+            tagged(cloud, subscription, name, tags, 200)
+        }
+        "DELETE" => {
+            let group = cloud.group_of(subscription, name)?;
+            cloud.world.neighbour(true)?;
+            let op = group.deleting.unwrap_or_else(|| cloud.end_group(&group));
+            Ok(operation::group_goes(cloud, ask, subscription, op))
         }
         "HEAD" => {
             cloud.world.neighbour(false)?;
@@ -98,6 +117,30 @@ pub(super) fn group(cloud: &mut Cloud, ask: &Ask, subscription: &str, name: &str
             Ok(Reply::ok(&shown(&group)))
         }
         _ => Err(super::members::not_served(ask)),
+    }
+}
+
+fn tagged(cloud: &mut Cloud, subscription: &str, name: &str, tags: Value, status: u16) -> Done {
+    if let Some(group) = cloud.group_mut(subscription, name) {
+        group.tags = tags;
+    }
+    Ok(Reply::json(status, &shown(&cloud.group_of(subscription, name)?)))
+}
+
+/// A group that is being deleted takes nothing new.
+pub(super) fn permit(cloud: &mut Cloud, ask: &Ask) -> Result<(), Turned> {
+    let words = ask.words();
+    let ["subscriptions", _, "resourcegroups", _, ..] = words.as_slice() else { return Ok(()) };
+    let group = cloud.group(ask.part(1), ask.part(3)).filter(|group| group.deleting.is_some());
+    match (ask.method.as_str(), group) {
+        ("PUT" | "PATCH", Some(group)) => {
+            let text = format!(
+                "The resource group '{}' is in deprovisioning state and cannot perform this operation.",
+                group.name
+            );
+            Err(cloud.turn_away(409, "ResourceGroupBeingDeleted", text))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -75,6 +75,10 @@ impl Cloud {
         Accepted { op, etag: Etag("\"0\"".into()), retry_after }
     }
 
+    pub fn has_ended(&self, op: OpId) -> bool {
+        self.chores.get(&op).is_none_or(|chore| chore.ends <= self.world.now())
+    }
+
     fn operation(&mut self, op: OpId) -> Result<OpView, Turned> {
         let Some(chore) = self.chores.get(&op).copied() else {
             return Ok(self.world.operation(op)?);
@@ -88,15 +92,38 @@ impl Cloud {
     }
 }
 
+/// The delete of a resource group is polled by its location alone.
+pub(super) fn group_goes(cloud: &Cloud, ask: &Ask, subscription: &str, op: OpId) -> Reply {
+    let version = percent_encoded(ask.get("api-version").unwrap_or_default());
+    let signature = cloud.sign(&op.to_string());
+    let location = format!(
+        "{}/subscriptions/{subscription}/operationresults/{op}?api-version={version}&s={signature}",
+        ask.base
+    );
+    let reply = Reply::empty(202).with("location", location);
+    paced(cloud, reply, cloud.world.settings().poll_retry_after)
+}
+
+/// `/subscriptions/{s}/operationresults/{op}`.
+pub(super) fn group_gone(cloud: &mut Cloud, ask: &Ask, subscription: &str, op: &str) -> Done {
+    let op = known(cloud, ask, op)?;
+    cloud.world.neighbour(false)?;
+    let goes = cloud.groups.values().any(|group| group.deleting == Some(op));
+    Ok(if goes { group_goes(cloud, ask, subscription, op) } else { Reply::empty(200) })
+}
+
+/// A caller can ask about an operation only by the address that an answer gave.
+fn known(cloud: &mut Cloud, ask: &Ask, op: &str) -> Result<OpId, Turned> {
+    let known =
+        op.parse::<Guid>().ok().filter(|op| ask.get("s") == Some(&*cloud.sign(&op.to_string())));
+    known
+        .ok_or_else(|| cloud.turn_away(404, "NotFound", format!("Operation '{op}' was not found.")))
+}
+
 /// A poll, of the status or of the location.
 pub(super) fn poll(cloud: &mut Cloud, ask: &Ask, subscription: &str, op: &str) -> Done {
     cloud.subscription_of(subscription)?;
-    let known =
-        op.parse::<Guid>().ok().filter(|op| ask.get("s") == Some(&*cloud.sign(&op.to_string())));
-    let Some(op) = known else {
-        let text = format!("Operation '{op}' was not found.");
-        return Err(cloud.turn_away(404, "NotFound", text));
-    };
+    let op = known(cloud, ask, op)?;
     let view = cloud.operation(op)?;
     if ask.is_true("monitor") {
         return located(cloud, ask, op, &view.status, view.retry_after);

@@ -57,6 +57,7 @@ fn admitted(cloud: &mut Cloud, ask: &Ask, passed: &mut bool) -> Done {
         return done;
     }
     locks::permit(cloud, ask)?;
+    neighbours::permit(cloud, ask)?;
     served(cloud, ask, &words)
 }
 
@@ -67,6 +68,9 @@ fn served(cloud: &mut Cloud, ask: &Ask, words: &[&str]) -> Done {
         ["subscriptions"] if get => neighbours::subscriptions(cloud),
         ["subscriptions", _] if get => neighbours::one_subscription(cloud, ask.part(1)),
         ["subscriptions", _, "locations"] if get => neighbours::locations(cloud, ask.part(1)),
+        ["subscriptions", _, "operationresults", op] if get => {
+            operation::group_gone(cloud, ask, ask.part(1), op)
+        }
         ["subscriptions", _, "resourcegroups"] if get => neighbours::groups(cloud, ask.part(1)),
         ["subscriptions", _, "resourcegroups", _] => {
             neighbours::group(cloud, ask, ask.part(1), ask.part(3))

@@ -11,6 +11,7 @@ mod chores;
 mod control;
 mod extensions;
 mod gallery;
+mod groups;
 mod locks;
 mod login;
 mod members;
