@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::reply::Turned;
 use super::text::{from_iso_span, iso_span};
 use crate::world::{
-    EvictionPolicy, MINUTE, Model, Native, Orchestration, Priority, Refusal, RepairAction, Repairs,
-    Rolling, ScaleIn, SetSpec, SetView, UpgradeMode, Zone,
+    EvictionPolicy, MINUTE, Model, Native, Orchestration, Priority, PriorityMix, Refusal,
+    RepairAction, Repairs, Rolling, ScaleIn, SetSpec, SetView, UpgradeMode, Zone,
 };
 
 /// Objects merge, lists are replaced, `null` says nothing; tags are one value, not an object.
@@ -76,6 +76,7 @@ pub(super) struct Meaning {
     pub rest: String,
     pub orchestration: Orchestration,
     pub priority: Priority,
+    pub mix: Option<PriorityMix>,
     pub strict_zone_balance: bool,
     pub windows: bool,
 }
@@ -89,6 +90,7 @@ impl Meaning {
             capacity: self.capacity,
             model: self.model.clone(),
             priority: self.priority,
+            mix: self.mix,
             single_placement: self.single_placement,
             strict_zone_balance: self.strict_zone_balance,
             scale_in: self.scale_in,
@@ -187,6 +189,7 @@ pub(super) fn meaning(document: &Value) -> Result<Meaning, Turned> {
             || profile.pointer("/networkProfile/healthProbe/id").is_some(),
         orchestration: if uniform { Orchestration::Uniform } else { Orchestration::Flexible },
         priority: priority(&profile),
+        mix: mix(document, &profile).filter(|_| !uniform),
         strict_zone_balance: flag(document, "/properties/zoneBalance").unwrap_or(false),
         windows: word(&profile, "/storageProfile/osDisk/osType") == "windows"
             || profile.pointer("/osProfile/windowsConfiguration").is_some(),
@@ -225,6 +228,15 @@ fn priority(profile: &Value) -> Priority {
         }),
         _ => Priority::Regular,
     }
+}
+
+/// Of a set of Spot VMs: which of them are regular ones.
+fn mix(document: &Value, profile: &Value) -> Option<PriorityMix> {
+    let policy = document.pointer("/properties/priorityMixPolicy").filter(|p| p.is_object())?;
+    let count = |key: &str| policy.get(key).and_then(Value::as_u64).map_or(0, |n| n as u32);
+    let (base, percent) =
+        (count("baseRegularPriorityCount"), count("regularPriorityPercentageAboveBase"));
+    (priority(profile) != Priority::Regular).then_some(PriorityMix { base, percent })
 }
 
 fn model(document: &Value, profile: &Value, size: &str, uniform: bool) -> Result<Model, Turned> {

@@ -217,6 +217,7 @@ fn set_write(meaning: &Meaning, view: &SetView, place: &Place, body: &Value) -> 
         capacity: sent("/sku/capacity").then_some(meaning.capacity),
         model: (speaks_of_model || meaning.model != *view.model).then(|| meaning.model.clone()),
         native: (native != *view.native).then_some(native),
+        mix: Some(meaning.mix),
         scale_in: Some(meaning.scale_in),
         single_placement: Some(meaning.single_placement),
         health_extension: Some(meaning.health_extension),

@@ -61,7 +61,7 @@ impl World {
             guest: Guest::Down,
             guest_since: now,
             protection: None,
-            priority: it.priority,
+            priority: it.next_priority(),
             flag_lies: false,
             customised: false,
             extra: false,

@@ -102,14 +102,18 @@ impl World {
 
     fn over_quota(&self, set: SetId, more: u32) -> Option<String> {
         let it = self.sets.get(&set)?;
-        let Usage { cores, limit } = self.cores().of(it.priority);
-        let (limit, needs) = (limit?, it.model.cores().saturating_mul(more));
-        let quota = match it.priority {
-            Priority::Regular => "Total Regional Cores",
-            Priority::Spot(_) => "LowPriorityCores",
+        let (regular, own) = it.split(more);
+        let over = |(priority, more): (Priority, u32)| {
+            let Usage { cores, limit } = self.cores().of(priority);
+            let (limit, needs) = (limit?, it.model.cores().saturating_mul(more));
+            let quota = match priority {
+                Priority::Regular => "Total Regional Cores",
+                Priority::Spot(_) => "LowPriorityCores",
+            };
+            let over = needs > 0 && cores.saturating_add(needs) > limit;
+            over.then(|| quota_text(quota, &self.settings.location, limit, cores, needs))
         };
-        let over = cores.saturating_add(needs) > limit;
-        over.then(|| quota_text(quota, &self.settings.location, limit, cores, needs))
+        [(Priority::Regular, regular), (it.priority, own)].into_iter().find_map(over)
     }
 
     /// No zone: the region.
@@ -259,18 +263,31 @@ fn victims(set: &Set, fewer: u32) -> Vec<u64> {
         }
     }
     let mut counts = set.zone_counts();
+    let (mut all, mut regular) = set.by_priority();
     let mut picked = Vec::new();
     for _ in 0..fewer {
+        let kind = set.mix.map(|mix| {
+            let many = regular > mix.regular(all.saturating_sub(1));
+            if many { Priority::Regular } else { set.priority }
+        });
+        let suits = |i: &&Instance| kind.is_none_or(|kind| i.priority == kind);
+        let of_kind = zones.values().flatten().any(suits);
+        let fits = |i: &&Instance| !of_kind || suits(i);
         let fullest = zones
             .iter()
-            .filter(|(_, left)| !left.is_empty())
+            .filter(|(_, left)| left.iter().any(fits))
             .map(|(zone, _)| *zone)
             .max_by_key(|zone| (counts.get(zone).copied(), std::cmp::Reverse(*zone)));
         let victim = fullest.and_then(|zone| {
             counts.entry(zone).and_modify(|n| *n = n.saturating_sub(1));
-            zones.get_mut(&zone)?.pop()
+            let left = zones.get_mut(&zone)?;
+            left.iter().rposition(fits).map(|at| left.remove(at))
         });
-        picked.extend(victim.map(|i| i.key));
+        if let Some(victim) = victim {
+            all = all.saturating_sub(1);
+            regular -= u32::from(victim.priority == Priority::Regular).min(regular);
+            picked.push(victim.key);
+        }
     }
     picked
 }

@@ -10,7 +10,7 @@ use super::gate::Call;
 use super::instance::InstanceView;
 use super::operation::{OpFailure, OpKind, OpStatus};
 use super::reads::{Leaf, PageToken};
-use super::set::{RollingRun, Set, SetView};
+use super::set::{PriorityMix, RollingRun, Set, SetView};
 use super::spec::{
     Autoscale, InstanceId, Model, Ms, Native, OpId, Rolling, ScaleIn, SetId, SetSpec, Zone,
 };
@@ -23,6 +23,8 @@ pub struct SetWrite {
     pub capacity: Option<u32>,
     pub model: Option<Model>,
     pub native: Option<Native>,
+    /// Counts for VMs that come and go from now on.
+    pub mix: Option<Option<PriorityMix>>,
     pub scale_in: Option<ScaleIn>,
     pub single_placement: Option<bool>,
     pub health_extension: Option<bool>,
@@ -234,6 +236,10 @@ impl World {
         if let Some(scale_in) = write.scale_in {
             put(it.scale_in != scale_in);
             it.scale_in = scale_in;
+        }
+        if let Some(mix) = write.mix {
+            put(it.mix != mix);
+            it.mix = mix;
         }
         if let Some(single) = write.single_placement {
             put(it.single_placement != single);

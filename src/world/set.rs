@@ -91,6 +91,23 @@ impl RollingRun {
     }
 }
 
+/// How many VMs of a Flexible set of Spot VMs are regular ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriorityMix {
+    /// The first ones.
+    pub base: u32,
+    /// Of those above, in percent.
+    pub percent: u32,
+}
+
+impl PriorityMix {
+    /// Of so many VMs; what does not divide is Spot.
+    pub fn regular(self, all: u32) -> u32 {
+        let above = all.saturating_sub(self.base);
+        all - above + above * self.percent.min(100) / 100
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Set {
     pub id: SetId,
@@ -100,6 +117,7 @@ pub(super) struct Set {
     pub orchestration: Orchestration,
     pub zones: Arc<[Zone]>,
     pub priority: Priority,
+    pub mix: Option<PriorityMix>,
     pub single_placement: bool,
     pub strict_zone_balance: bool,
     pub scale_in: ScaleIn,
@@ -150,6 +168,7 @@ impl Set {
             orchestration: spec.orchestration,
             zones: Arc::from(spec.zones.as_slice()),
             priority: spec.priority,
+            mix: spec.mix,
             single_placement: spec.single_placement,
             strict_zone_balance: spec.strict_zone_balance,
             scale_in: spec.scale_in,
@@ -198,6 +217,26 @@ impl Set {
     /// VMs that are not on their way out.
     pub fn active(&self) -> impl Iterator<Item = &Instance> {
         self.instances.values().filter(|i| !i.is_deleting())
+    }
+
+    /// VMs that are not on their way out, and the regular ones among them.
+    pub fn by_priority(&self) -> (u32, u32) {
+        self.active().fold((0, 0), |(all, regular), i| {
+            (all + 1, regular + u32::from(i.priority == Priority::Regular))
+        })
+    }
+
+    /// So many VMs more: regular ones, and those of the set's own priority.
+    pub fn split(&self, more: u32) -> (u32, u32) {
+        let Some(mix) = self.mix else { return (0, more) };
+        let (all, regular) = self.by_priority();
+        let regular = mix.regular(all + more).saturating_sub(regular).min(more);
+        (regular, more - regular)
+    }
+
+    /// Of the next VM.
+    pub fn next_priority(&self) -> Priority {
+        if self.split(1).0 > 0 { Priority::Regular } else { self.priority }
     }
 
     /// What a delta is counted from.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::set::PriorityMix;
 use super::switches::Switches;
 use crate::ambient::Dice;
 
@@ -307,6 +308,7 @@ pub struct SetSpec {
     pub capacity: u32,
     pub model: Model,
     pub priority: Priority,
+    pub mix: Option<PriorityMix>,
     pub single_placement: bool,
     /// A raise that would leave zones uneven fails.
     pub strict_zone_balance: bool,
@@ -332,6 +334,7 @@ impl SetSpec {
             capacity,
             model: Model::of_image(image),
             priority: Priority::Regular,
+            mix: None,
             single_placement: false,
             strict_zone_balance: false,
             scale_in: ScaleIn::Default,

@@ -369,6 +369,21 @@ def rolling_upgrades():
 
 
 @flow
+def spot_vms_and_regular_ones_in_one_set():
+    compute = client()
+    policy = {"baseRegularPriorityCount": 2, "regularPriorityPercentageAboveBase": 50}
+    body = scale_set(4, orchestrationMode="Flexible", priorityMixPolicy=policy)
+    body["properties"]["virtualMachineProfile"].update({"priority": "Spot", "evictionPolicy": "Deallocate"})
+    made = compute.virtual_machine_scale_sets.begin_create_or_update(GROUP, "mixpy", body).result()
+    kept = made.properties.priority_mix_policy
+    assert (kept.base_regular_priority_count, kept.regular_priority_percentage_above_base) == (2, 50), kept
+    wanted = f"'virtualMachineScaleSet/id' eq '{made.id}'"
+    vms = list(compute.virtual_machines.list(GROUP, filter=wanted))
+    assert sorted(vm.properties.priority or "Regular" for vm in vms) == ["Regular", "Regular", "Regular", "Spot"], vms
+    compute.virtual_machine_scale_sets.begin_delete(GROUP, "mixpy").result()
+
+
+@flow
 def versions_of_gallery_images():
     versions = client().gallery_image_versions
     body = {
