@@ -15,7 +15,7 @@ use super::reply::Turned;
 use super::seed::{IdentitySeed, Seed, SetSeed};
 use super::text::hash;
 use crate::ambient::Dice;
-use crate::world::{Deed, Guid, Ms, OpId, SECOND, SetId, SetView, World};
+use crate::world::{Deed, Guid, Ms, OpId, SECOND, SetId, SetSpec, SetView, World};
 
 /// World time runs at a speed of its own, and can be sent ahead.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +59,8 @@ pub(super) struct Place {
     pub creation: Option<OpId>,
     /// Native services that are suspended.
     pub suspended: BTreeSet<String>,
+    /// No scale set at all: VMs of the group that belong to none stand here.
+    pub alone: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -117,6 +119,8 @@ pub(super) struct Cloud {
     pub locks: Vec<Lock>,
     /// A lock on the VM of a Flexible set stops a batch of the set that names it.
     pub locked_vm_stops_batch: bool,
+    /// A VM that is attached is not counted in the capacity of its set.
+    pub attach_leaves_capacity: bool,
     pub rules: Vec<Rule>,
     /// Requests by method and kind of thing, as they came in.
     pub requests: BTreeMap<String, u64>,
@@ -160,6 +164,7 @@ impl Cloud {
             generation: 0,
             locks: Vec::new(),
             locked_vm_stops_batch: seed.settings.switches.locked_vm_stops_batch,
+            attach_leaves_capacity: seed.settings.switches.attach_leaves_capacity,
             rules: seed.faults.rules.clone(),
             requests: BTreeMap::new(),
             vm_etags: BTreeMap::new(),
@@ -275,8 +280,8 @@ impl Cloud {
         let set = self.world.create_set(&spec);
         let location = document::text(&body, "/location").unwrap_or(location).to_owned();
         let group = seed.group().to_owned();
-        let place =
-            Place { subscription, group, location, creation: None, suspended: BTreeSet::new() };
+        let (creation, suspended) = (None, BTreeSet::new());
+        let place = Place { subscription, group, location, creation, suspended, alone: false };
         self.places.insert(set, place);
         Ok(())
     }
@@ -308,6 +313,22 @@ impl Cloud {
                 name.eq_ignore_ascii_case(named.name) && self.places.get(id).is_some_and(here)
             })
             .map(|(id, _)| id)
+    }
+
+    /// Where VMs of this group stand that belong to no set.
+    pub fn alone(&mut self, near: &Place) -> SetId {
+        let here = |(_, place): &(&SetId, &Place)| {
+            place.alone
+                && place.subscription.eq_ignore_ascii_case(&near.subscription)
+                && place.group.eq_ignore_ascii_case(&near.group)
+        };
+        if let Some((set, _)) = self.places.iter().find(here) {
+            return *set;
+        }
+        let spec = SetSpec { health_extension: false, ..SetSpec::new("", 0, "").flexible() };
+        let set = self.world.create_set(&spec);
+        self.places.insert(set, Place { alone: true, creation: None, ..near.clone() });
+        set
     }
 
     pub fn place(&self, set: SetId) -> Result<&Place, Turned> {

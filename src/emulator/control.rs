@@ -240,10 +240,10 @@ fn deed(cloud: &Cloud, doing: &Doing, which: Which) -> Result<Deed, String> {
 
 fn set_named(cloud: &Cloud, name: Option<&str>) -> Result<SetId, String> {
     let fits = |set: &SetId| {
-        let Some(name) = name else { return true };
         let (Some(view), Some(place)) = (cloud.world.peek(*set), cloud.places.get(set)) else {
             return false;
         };
+        let Some(name) = name.filter(|_| !place.alone) else { return !place.alone };
         name.eq_ignore_ascii_case(&view.name)
             || name.eq_ignore_ascii_case(&Cloud::set_id(place, &view.name, false))
     };
@@ -271,7 +271,8 @@ fn revoke(cloud: &mut Cloud) -> Value {
 
 /// What is really there, whatever lists show, and how often it was asked about.
 pub(super) fn state(cloud: &Cloud) -> Value {
-    let sets: Vec<Value> = cloud.places.keys().filter_map(|set| set_state(cloud, *set)).collect();
+    let sets = cloud.places.iter().filter(|(_, place)| !place.alone);
+    let sets: Vec<Value> = sets.filter_map(|(set, _)| set_state(cloud, *set)).collect();
     let calls = cloud.world.calls().iter();
     let calls: serde_json::Map<String, Value> = calls
         .map(|(call, count)| {

@@ -220,7 +220,7 @@ fn scale_in(document: &Value) -> ScaleIn {
     }
 }
 
-fn priority(profile: &Value) -> Priority {
+pub(super) fn priority(profile: &Value) -> Priority {
     match word(profile, "/priority").as_str() {
         "spot" | "low" => Priority::Spot(match word(profile, "/evictionPolicy").as_str() {
             "delete" => EvictionPolicy::Delete,
@@ -239,7 +239,12 @@ fn mix(document: &Value, profile: &Value) -> Option<PriorityMix> {
     (priority(profile) != Priority::Regular).then_some(PriorityMix { base, percent })
 }
 
-fn model(document: &Value, profile: &Value, size: &str, uniform: bool) -> Result<Model, Turned> {
+pub(super) fn model(
+    document: &Value,
+    profile: &Value,
+    size: &str,
+    uniform: bool,
+) -> Result<Model, Turned> {
     let tags = document.get("tags").and_then(Value::as_object);
     let tags = tags.into_iter().flatten();
     let tags = tags.map(|(k, v)| (k.clone(), v.as_str().unwrap_or_default().to_owned()));

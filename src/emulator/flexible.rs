@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::ask::Ask;
-use super::cloud::Cloud;
+use super::attach;
+use super::cloud::{Cloud, Named};
 use super::instance::{self, Frame, Shapes, VmPath};
 use super::members;
 use super::reply::{Done, Reply, Turned};
@@ -74,11 +75,11 @@ fn of_set(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
     Ok(members::paged(ask, &all, leaf.next))
 }
 
-fn set_by_id(cloud: &Cloud, id: &str) -> Option<SetId> {
+pub(super) fn set_by_id(cloud: &Cloud, id: &str) -> Option<SetId> {
     let mut parts = id.split('/').filter(|part| !part.is_empty());
     let (_, subscription, _, group) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let name = parts.nth(3)?;
-    cloud.find(super::cloud::Named { subscription, group, name })
+    cloud.find(Named { subscription, group, name })
 }
 
 fn flexible_sets(cloud: &Cloud, subscription: &str, group: Option<&str>) -> Vec<SetId> {
@@ -118,6 +119,7 @@ pub(super) fn one(
     action: Option<&str>,
 ) -> Done {
     cloud.group_of(subscription, group)?;
+    let named = Named { subscription, group, name };
     let found = find(cloud, subscription, group, name);
     let Some((set, id)) = found else {
         return match ask.method.as_str() {
@@ -125,8 +127,7 @@ pub(super) fn one(
                 cloud.world.neighbour(true)?;
                 Ok(Reply::empty(204))
             }
-            // It would make one that belongs to no set.
-            "PUT" => Err(members::not_served(ask)),
+            "PUT" if action.is_none() => attach::put(cloud, ask, named),
             _ => Err(cloud.not_found(&format!("Microsoft.Compute/virtualMachines/{name}"), group)),
         };
     };
@@ -134,6 +135,7 @@ pub(super) fn one(
         ("GET", None | Some("instanceview")) => {
             members::read(cloud, ask, set, &id, VmPath::OfGroup, action.is_some())
         }
+        ("PUT" | "PATCH", None) => attach::write(cloud, ask, named, set, &id),
         ("DELETE", None) => members::delete(cloud, ask, set, &id),
         ("POST", Some(action)) => members::act(cloud, ask, set, &id, action),
         _ => Err(members::not_served(ask)),

@@ -20,8 +20,8 @@ pub(super) enum VmPath {
 /// What all VMs of a page share.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
-    /// Of the set, as the answer spells it.
-    pub set_id: String,
+    /// Of the set, as the answer spells it; a VM that stands alone has none.
+    pub set_id: Option<String>,
     pub set_name: &'a str,
     pub subscription: &'a str,
     pub group: &'a str,
@@ -185,6 +185,9 @@ pub(super) fn provisioning(state: Provisioning) -> &'static str {
 
 /// Six digits of the number in a Uniform set, six odd ones in a Flexible one.
 fn computer_name(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> String {
+    if let Some(given) = document::text(&shape.profile, "/osProfile/computerName") {
+        return given.to_owned();
+    }
     match vm.id.0.parse::<u64>() {
         Ok(number) if !frame.flexible => format!("{}{}", shape.prefix, base36(number)),
         _ => format!("{}{}", shape.prefix, base36(hash(&vm.id.0) % 36_u64.pow(6))),
@@ -199,7 +202,7 @@ pub(super) fn id(frame: &Frame<'_>, vm: &str) -> String {
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/virtualMachines/{vm}"
         )
     } else {
-        format!("{}/virtualMachines/{vm}", frame.set_id)
+        format!("{}/virtualMachines/{vm}", frame.set_id.as_deref().unwrap_or_default())
     }
 }
 
@@ -258,11 +261,18 @@ fn properties(
         },
         hardware_profile: json!({ "vmSize": vm.installed.vm_size }),
         resilient_vm_deletion_status: uniform.then_some("Disabled"),
-        virtual_machine_scale_set: frame.flexible.then(|| json!({ "id": frame.set_id })),
+        virtual_machine_scale_set: frame
+            .set_id
+            .as_ref()
+            .filter(|_| frame.flexible)
+            .map(|id| json!({ "id": id })),
         storage_profile: storage(frame, shape, vm),
         os_profile: os,
-        network_profile: json!({ "networkInterfaces":
-            [{ "id": format!("{id}/networkInterfaces/{nic}") }] }),
+        network_profile: match shape.part("/networkProfile/networkInterfaces") {
+            Value::Null => json!({ "networkInterfaces":
+                [{ "id": format!("{id}/networkInterfaces/{nic}") }] }),
+            given => json!({ "networkInterfaces": given }),
+        },
         provisioning_state: provisioning(vm.provisioning),
         vm_id: vm.vm_text.to_string(),
         time_created: rfc3339(vm.created),
@@ -299,6 +309,9 @@ fn storage(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> Value {
 
 fn disk_name(frame: &Frame<'_>, vm: &InstanceView) -> String {
     let hex = guid_of(&format!("{}/{}", vm.vm_text, vm.exact_image)).0;
+    if vm.own_model {
+        return format!("{}_OsDisk_1_{hex:032x}", vm.id);
+    }
     format!("{0}_{0}_{1}_OS__1_{hex:032x}", frame.set_name, vm.id)
 }
 
@@ -385,7 +398,8 @@ pub(super) fn view(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> View 
     });
     let number = hash(&vm.vm_text);
     View {
-        placement_group_id: (!frame.flexible).then(|| guid_of(&frame.set_id).to_string()),
+        placement_group_id: (!frame.flexible)
+            .then(|| guid_of(frame.set_id.as_deref().unwrap_or_default()).to_string()),
         platform_update_domain: (!frame.flexible).then_some(number % 5),
         platform_fault_domain: Some(number / 5 % 5),
         computer_name: agent_runs.then(|| computer_name(frame, shape, vm)),

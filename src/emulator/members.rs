@@ -25,7 +25,7 @@ pub(super) fn frame<'a>(
 ) -> Frame<'a> {
     Frame {
         path,
-        set_id: Cloud::set_id(place, &view.name, listed),
+        set_id: (!place.alone).then(|| Cloud::set_id(place, &view.name, listed)),
         set_name: &view.name,
         subscription: &place.subscription,
         group: &place.group,

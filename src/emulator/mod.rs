@@ -6,11 +6,12 @@
 //! and nothing is served but on the loopback.
 //!
 //! Begin with [`Emulator::answer`]: a request becomes an `ask`, `route` finds its handler (`set`, `members`,
-//! `flexible`, `actions`, `extensions`, `gallery`, `neighbours`, `locks`, `rolling`, `operation`; `login` for tokens,
+//! `flexible`, `attach`, `actions`, `extensions`, `gallery`, `neighbours`, `locks`, `rolling`, `operation`; `login` for tokens,
 //! `control` for orders), and the handler asks the world. `document` and `instance` are the shapes; `serve` listens.
 
 mod actions;
 mod ask;
+mod attach;
 mod cloud;
 mod control;
 mod deliver;

@@ -152,6 +152,7 @@ pub(super) fn usages(cloud: &mut Cloud, subscription: &str) -> Done {
     let usages = cloud.world.usages()?;
     let truths: Vec<_> = cloud.places.keys().filter_map(|set| cloud.world.truth(*set)).collect();
     let vms = truths.iter().map(|set| set.active() as u32).sum();
+    let sets = cloud.places.values().filter(|place| !place.alone).count() as u32;
     let one = |name: &str, shown: &str, is: u32, limit: u32| {
         json!({ "unit": "Count", "currentValue": is, "limit": limit,
             "name": { "value": name, "localizedValue": shown } })
@@ -162,7 +163,7 @@ pub(super) fn usages(cloud: &mut Cloud, subscription: &str) -> Done {
     let mut all = vec![
         one("cores", "Total Regional vCPUs", usages.regular.cores, limit),
         one("virtualMachines", "Virtual Machines", vms, 25_000),
-        one("virtualMachineScaleSets", "Virtual Machine Scale Sets", truths.len() as u32, 2_500),
+        one("virtualMachineScaleSets", "Virtual Machine Scale Sets", sets, 2_500),
         one("lowPriorityCores", spot, usages.spot.cores, spot_limit),
     ];
     let mut families: std::collections::BTreeMap<String, u32> = std::collections::BTreeMap::new();

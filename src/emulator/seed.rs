@@ -90,6 +90,7 @@ pub struct SwitchesSeed {
     pub tokens_by_minute: bool,
     pub gone_delete_fails: bool,
     pub locked_vm_stops_batch: bool,
+    pub attach_leaves_capacity: bool,
 }
 
 impl SettingsSeed {

@@ -89,7 +89,8 @@ pub(super) fn list(
     let mut all = Vec::new();
     for view in &views {
         let Some(place) = cloud.places.get(&view.id) else { continue };
-        let here = place.subscription.eq_ignore_ascii_case(subscription)
+        let here = !place.alone
+            && place.subscription.eq_ignore_ascii_case(subscription)
             && group.is_none_or(|group| place.group.eq_ignore_ascii_case(group))
             && location.is_none_or(|location| place.location.eq_ignore_ascii_case(location));
         if here {
@@ -153,6 +154,7 @@ fn create(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, body: &Map<String, Val
             location: location.to_owned(),
             creation: cloud.world.running(new),
             suspended: std::collections::BTreeSet::new(),
+            alone: false,
         };
         cloud.places.insert(new, place);
         super::neighbours::apply_autoscale(cloud);

@@ -64,6 +64,7 @@ impl World {
             priority: it.next_priority(),
             flag_lies: false,
             customised: false,
+            own_model: false,
             extra: false,
             repairing: false,
             evicting: false,

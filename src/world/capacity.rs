@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    fn quota_code(&self) -> &'static str {
+    pub(super) fn quota_code(&self) -> &'static str {
         let new = self.settings.switches.quota_code_is_new;
         if new { "QuotaExceeded" } else { "OperationNotAllowed" }
     }
@@ -103,17 +103,22 @@ impl World {
     fn over_quota(&self, set: SetId, more: u32) -> Option<String> {
         let it = self.sets.get(&set)?;
         let (regular, own) = it.split(more);
-        let over = |(priority, more): (Priority, u32)| {
-            let Usage { cores, limit } = self.cores().of(priority);
-            let (limit, needs) = (limit?, it.model.cores().saturating_mul(more));
-            let quota = match priority {
-                Priority::Regular => "Total Regional Cores",
-                Priority::Spot(_) => "LowPriorityCores",
-            };
-            let over = needs > 0 && cores.saturating_add(needs) > limit;
-            over.then(|| quota_text(quota, &self.settings.location, limit, cores, needs))
+        let kinds = [(Priority::Regular, regular), (it.priority, own)];
+        kinds.into_iter().find_map(|(priority, more)| {
+            self.exceeds(priority, it.model.cores().saturating_mul(more))
+        })
+    }
+
+    /// Why so many cores more are too many.
+    pub(super) fn exceeds(&self, priority: Priority, needs: u32) -> Option<String> {
+        let Usage { cores, limit } = self.cores().of(priority);
+        let limit = limit?;
+        let quota = match priority {
+            Priority::Regular => "Total Regional Cores",
+            Priority::Spot(_) => "LowPriorityCores",
         };
-        [(Priority::Regular, regular), (it.priority, own)].into_iter().find_map(over)
+        let over = needs > 0 && cores.saturating_add(needs) > limit;
+        over.then(|| quota_text(quota, &self.settings.location, limit, cores, needs))
     }
 
     /// No zone: the region.

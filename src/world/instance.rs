@@ -112,6 +112,8 @@ pub(super) struct Instance {
     /// `latestModelApplied` is shown the other way round.
     pub flag_lies: bool,
     pub customised: bool,
+    /// Its owner made it; it has none of the set's extensions, and reports no health.
+    pub own_model: bool,
     /// One of the VMs over the asked number.
     pub extra: bool,
     pub repairing: bool,
@@ -149,6 +151,7 @@ impl Instance {
     }
 
     pub fn view(&self, orchestration: Orchestration, model_no: u32, health: bool) -> InstanceView {
+        let health = health && !self.own_model;
         let latest = (self.model_no == model_no) != self.flag_lies;
         InstanceView {
             id: self.id.clone(),
@@ -160,6 +163,7 @@ impl Instance {
             exact_image: Arc::clone(&self.exact_image),
             latest_model_applied: (orchestration == Orchestration::Uniform).then_some(latest),
             customised: self.customised,
+            own_model: self.own_model,
             provisioning: self.state,
             power: self.power,
             health: health.then(|| self.health()),
@@ -195,6 +199,8 @@ pub struct InstanceView {
     pub latest_model_applied: Option<bool>,
     /// `modelDefinitionApplied` is "VirtualMachine".
     pub customised: bool,
+    /// It was made with a configuration of its own.
+    pub own_model: bool,
     pub provisioning: Provisioning,
     pub power: Power,
     /// Absent without the health extension.

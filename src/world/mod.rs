@@ -7,10 +7,11 @@
 //! same events.
 //!
 //! Begin with [`World`]: callers use its reads (`reads`) and writes (`writes`), each through the `gate`;
-//! `resource` has the doors of a set as a resource; `deeds` and `native` act beside them; `birth`, `guest`, `change` and `leave` are the life of a VM;
+//! `resource` has the doors of a set as a resource, `attach` those of VMs with a configuration of their own; `deeds` and `native` act beside them; `birth`, `guest`, `change` and `leave` are the life of a VM;
 //! [`World::truth`] and [`World::take_events`] are for judges only.
 
 mod answer;
+mod attach;
 mod birth;
 mod capacity;
 mod change;
@@ -39,6 +40,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use answer::{Accepted, Answer, Detail, Failure, Refusal};
+pub use attach::VmSpec;
 pub use deeds::{Bad, Deed, Deletes, Which};
 pub use events::{By, Change, Event, What};
 pub use faults::Faults;

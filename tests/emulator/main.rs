@@ -7,6 +7,7 @@
     reason = "tests, and the helpers they share"
 )]
 
+mod attach;
 mod chores;
 mod control;
 mod extensions;
