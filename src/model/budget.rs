@@ -122,6 +122,8 @@ reasons! {
     Mixed = "mixed";
     /// Native upgrade, repair or scale features of the cloud are on.
     Natives = "natives";
+    /// A lock of the cloud's forbids what is wanted of the set.
+    Locked = "locked";
     /// Only machines that an operator names are replaced.
     OnDelete = "onDelete";
     /// Updates in place came back on the wrong revision.

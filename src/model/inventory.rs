@@ -1,6 +1,7 @@
 //! What one look at the cloud showed, and what it could not show.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::ids::{Etag, InstanceId, NodeName, Revision, VmId, Zone};
 use super::machine::{Condition, Evidence, Protection};
@@ -18,6 +19,9 @@ pub const NODES: &str = "nodes";
 
 /// The gap that says why the cloud's autoscale could not be read.
 pub const AUTOSCALE_SETTINGS: &str = "autoscale settings";
+
+/// The gap that says why locks could not be read.
+pub const LOCKS: &str = "locks";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Orchestration {
@@ -52,6 +56,65 @@ impl Native {
 pub enum Eviction {
     Deallocate,
     Delete,
+}
+
+/// What a lock forbids. The later is the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockLevel {
+    CanNotDelete,
+    ReadOnly,
+}
+
+impl LockLevel {
+    /// As the cloud names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LockLevel::CanNotDelete => "CanNotDelete",
+            LockLevel::ReadOnly => "ReadOnly",
+        }
+    }
+
+    /// What a lock is to a machine that it covers.
+    pub const fn protects(self) -> Protection {
+        match self {
+            LockLevel::CanNotDelete => Protection::ScaleIn,
+            LockLevel::ReadOnly => Protection::All,
+        }
+    }
+}
+
+/// A lock that people put on the set, on what contains it, or on one of its machines.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lock {
+    pub level: LockLevel,
+    pub name: Box<str>,
+    /// `<scope>/providers/Microsoft.Authorization/locks/<name>`.
+    pub id: Box<str>,
+}
+
+impl Lock {
+    /// The id of what it is on.
+    pub fn scope(&self) -> &str {
+        let parts: Vec<&str> = self.id.rsplitn(5, '/').collect();
+        parts.get(4).copied().filter(|scope| !scope.is_empty()).unwrap_or(&self.id)
+    }
+
+    /// The one machine that it is on; `None`: it covers all machines of the set.
+    pub fn machine(&self) -> Option<&str> {
+        let (above, name) = self.scope().rsplit_once('/')?;
+        let (_, kind) = above.rsplit_once('/')?;
+        kind.eq_ignore_ascii_case("virtualMachines").then_some(name)
+    }
+
+    pub fn covers(&self, id: &InstanceId) -> bool {
+        self.machine().is_none_or(|machine| machine.eq_ignore_ascii_case(id.as_str()))
+    }
+}
+
+impl fmt::Display for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the lock `{}` ({}) on {}", self.name, self.level.name(), self.scope())
+    }
 }
 
 /// An operation on the scale set begun by somebody else.
@@ -126,6 +189,8 @@ pub struct SetSeen {
     pub natives: Vec<Native>,
     /// Of these it could not be read whether they act.
     pub natives_unknown: Vec<Native>,
+    /// Those that cover the set or machines of it.
+    pub locks: Vec<Lock>,
     /// `None`: its machines are not spot machines.
     pub spot: Option<Eviction>,
     pub vm_size: Option<Box<str>>,
@@ -146,10 +211,31 @@ impl SetSeen {
             busy: None,
             natives: Vec::new(),
             natives_unknown: Vec::new(),
+            locks: Vec::new(),
             spot: None,
             vm_size: None,
             model: None,
         }
+    }
+
+    /// The strictest lock that covers all machines.
+    pub fn lock(&self) -> Option<&Lock> {
+        self.locks.iter().filter(|lock| lock.machine().is_none()).max()
+    }
+
+    /// Nothing of the set may be written.
+    pub fn is_read_only(&self) -> bool {
+        self.lock().is_some_and(|lock| lock.level == LockLevel::ReadOnly)
+    }
+
+    /// The strictest lock that covers this machine.
+    pub fn lock_of(&self, id: &InstanceId) -> Option<&Lock> {
+        self.locks.iter().filter(|lock| lock.covers(id)).max()
+    }
+
+    /// What protects a machine whose own policy is this: the stronger of it and the locks.
+    pub fn protection_of(&self, id: &InstanceId, own: Protection) -> Protection {
+        self.lock_of(id).map_or(own, |lock| own.max(lock.level.protects()))
     }
 }
 

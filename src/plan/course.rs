@@ -12,6 +12,7 @@ use crate::model::time::{Span, Time};
 use super::good;
 use super::health::{began, lasts_since};
 use super::in_place;
+use super::locks;
 use super::lookup::Lookup;
 use super::model;
 use super::numbers::Count;
@@ -252,6 +253,8 @@ pub(super) enum Closed {
     Paused,
     Failing,
     Window,
+    /// None of its machines may be removed, or updated where that is how it goes.
+    Locked,
     Natives,
     /// The model in the set is not the target: what is born now would be outdated at once.
     ModelElsewhere,
@@ -266,6 +269,9 @@ pub(super) fn closed(input: &Input, memory: &PoolState, reference: &Reference) -
     }
     if !input.policy.windows.at(input.now).open {
         return Some(Closed::Window);
+    }
+    if locks::stop_rollouts(input) {
+        return Some(Closed::Locked);
     }
     if !input.set.natives.is_empty() && input.policy.natives == Natives::Refuse {
         return Some(Closed::Natives);

@@ -2,13 +2,14 @@
 
 use crate::model::budget::HoldReason;
 use crate::model::machine::{Condition, Lifecycle};
-use crate::model::plan::Why;
+use crate::model::plan::{Input, Why};
 use crate::model::quantity::counted;
 
 use super::Desk;
 use super::breaker;
 use super::checkpoint::Barrier;
 use super::holds::machines;
+use super::locks;
 use super::raise;
 use super::reasons::about;
 use super::refusals::{self, Shut};
@@ -25,13 +26,14 @@ pub(super) fn about_machines(desk: &mut Desk, removals: &Removals) {
     }
     // In one pass: of most machines there is nothing to say.
     let mut found = [false; KINDS.len()];
+    let input = desk.input;
     for row in &desk.rows {
-        for (found, fits) in found.iter_mut().zip(kinds(row)) {
+        for (found, fits) in found.iter_mut().zip(kinds(input, row)) {
             *found |= fits;
         }
     }
     for (kind, (reason, say, verb)) in KINDS.into_iter().enumerate().filter(|(at, _)| found[*at]) {
-        about(desk, reason, |row| kinds(row)[kind], |n| machines(n as i64, say), verb);
+        about(desk, reason, |row| kinds(input, row)[kind], |n| machines(n as i64, say), verb);
     }
     about_unseen(desk);
     about_limits(desk, removals);
@@ -65,11 +67,11 @@ const KINDS: [(HoldReason, &str, Option<&str>); 7] = [
 ];
 
 /// Which of [`KINDS`] this machine is one of.
-fn kinds(row: &Row) -> [bool; KINDS.len()] {
+fn kinds(input: &Input, row: &Row) -> [bool; KINDS.len()] {
     let failed = row.group == Group::Failed;
     let kept = |why| row.kept == why && !failed;
     [
-        row.is_untouchable() && (row.outdated || failed),
+        row.is_untouchable() && (row.outdated || failed) && !locks::keep(input, row),
         kept(Kept::RevisionUnknown),
         kept(Kept::OnDelete),
         kept(Kept::UpdateFailed),

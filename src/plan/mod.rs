@@ -23,6 +23,7 @@ mod ills;
 mod in_place;
 mod journal;
 mod limit;
+mod locks;
 mod looks;
 mod lookup;
 mod model;
@@ -252,6 +253,7 @@ impl Desk<'_, '_> {
             && c.named == 0
             && leaving + c.failed + c.young + c.unready + c.updating + c.unknown == 0
             && c.pending == 0
+            && !(c.kept > 0 && locks::stop_rollouts(input))
             && c.proven >= (c.desired - c.kept).max(0);
         let kept = c.kept.max(0) as u32;
         progress::note(self);

@@ -209,7 +209,7 @@ pub(super) fn follow_wish(input: &Input, memory: &mut PoolState) {
 
 /// The write this turn needs, if any. At most one is under way.
 pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Option<Action> {
-    if memory.model.writing.is_some() {
+    if memory.model.writing.is_some() || input.set.is_read_only() {
         return None;
     }
     let (fields, why, reason) = what(input, memory, grows)?;
@@ -290,6 +290,12 @@ fn waits_to_resume(input: &Input, memory: &PoolState) -> bool {
             && rollout.to != input.set.revision
             && course::resumes_at(input, rollout).is_some()
     })
+}
+
+/// A write of the model is wanted, and nothing of the set may be written.
+pub(super) fn is_locked(input: &Input, memory: &PoolState) -> bool {
+    let writing = memory.model.writing.is_some();
+    !writing && input.set.is_read_only() && what(input, memory, false).is_some()
 }
 
 /// Another model is on its way into the set, or about to be: nothing is replaced by what it is now.

@@ -19,6 +19,7 @@ use super::desired;
 use super::holds::{Holds, machines};
 use super::journal::{Journal, Touch};
 use super::limit::{self, LIMIT};
+use super::locks;
 use super::looks::SOON;
 use super::model;
 use super::numbers::Count;
@@ -63,6 +64,9 @@ pub(super) fn raise(
 ) -> Option<Action> {
     let RaiseContext { input, count, .. } = context;
     let lacking = drift(input, count);
+    if locks::forbid_raise(input, settle || wish.total() > 0, holds) {
+        return None;
+    }
     if settle {
         return settle_capacity(context, lacking, holds);
     }

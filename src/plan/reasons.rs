@@ -13,6 +13,7 @@ use super::course::{self, Closed};
 use super::explain;
 use super::holds::{BLOCKERS, machines};
 use super::journal::Journal;
+use super::locks;
 use super::looks::{RECOVERS, SOON};
 use super::remove::Removals;
 use super::rows::Row;
@@ -36,6 +37,7 @@ pub(super) fn collect(desk: &mut Desk, removals: &Removals, sent: &Sent, journal
             .again(soon);
     }
     about_the_gate(desk);
+    locks::about(desk);
     waiting_models::tell(desk, journal);
     about_the_course(desk);
     about_the_size(desk, removals);
@@ -160,7 +162,11 @@ fn about_the_gate(desk: &mut Desk) {
     }
     // Whatever else is waited for, it does not end before the model is there.
     let elsewhere = desk.input.set.revision != desk.reference.revision;
-    if elsewhere && matches!(desk.closed, Some(Closed::Window | Closed::Natives)) {
+    let writable = !desk.input.set.is_read_only();
+    if elsewhere
+        && writable
+        && matches!(desk.closed, Some(Closed::Window | Closed::Locked | Closed::Natives))
+    {
         about_the_model(desk, rollout.cause);
     }
     if let Some(Stage::Baking { since }) = desk.memory.rollout.as_ref().map(|r| &r.stage) {

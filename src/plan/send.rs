@@ -10,6 +10,7 @@ use super::Desk;
 use super::course::Closed;
 use super::health::lasts_since;
 use super::holds::machines;
+use super::locks;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row, is, is_dead};
 use super::setbacks::{self, LISTS_LAG};
@@ -285,7 +286,9 @@ fn shows_the_past(desk: &Desk, row: &Row) -> bool {
 }
 
 fn restore_waits(desk: &Desk, row: &Row) -> bool {
-    setbacks::restore_waits(desk.input, &desk.memory, row.machine(desk.input))
+    let machine = row.machine(desk.input);
+    setbacks::restore_waits(desk.input, &desk.memory, machine)
+        || locks::forbid_start(desk.input, machine)
 }
 
 fn take_back(desk: &Desk, batches: &mut Batches, at: usize, why: Why) {

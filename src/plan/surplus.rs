@@ -7,6 +7,7 @@ use crate::model::quantity::counted;
 use super::Desk;
 use super::explain;
 use super::journal::Journal;
+use super::locks;
 use super::looks::SOON;
 use super::reasons::about;
 use super::remove::Removals;
@@ -20,9 +21,15 @@ pub(super) fn about_kept(desk: &mut Desk, removals: &Removals) {
         return;
     }
     let desired = c.desired;
+    let input = desk.input;
+    if locks::stop_removals(input) {
+        locks::hold(input, &mut desk.holds);
+    }
     let idle = |row: &Row| row.group == Group::Unready;
-    let kept =
-        |row: &Row| row.is_untouchable() && row.group.exists() && (!row.outdated || idle(row));
+    let kept = |row: &Row| {
+        let stays = row.is_untouchable() && !locks::keep(input, row);
+        stays && row.group.exists() && (!row.outdated || idle(row))
+    };
     let wanted = counted(desired as usize, "machine");
     let say = |n| format!("{n} held or protected, and {wanted} wanted");
     about(desk, HoldReason::Kept, kept, say, Some("release"));

@@ -104,6 +104,7 @@ impl Stage {
             busy: None,
             natives: natives(&set.native),
             natives_unknown: Vec::new(),
+            locks: Vec::new(),
             spot: eviction(set.priority),
             vm_size: Some(set.model.vm_size.as_str().into()),
             model: Some(ModelFields {

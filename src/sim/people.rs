@@ -87,6 +87,7 @@ impl Operator {
 pub(super) fn deed(hold: &Hold) -> Option<&'static str> {
     match hold.verb {
         None if hold.reason == HoldReason::Natives => Some(SWITCH_OFF),
+        None if hold.reason == HoldReason::Locked => Some(LIFT),
         None if hold.reason == HoldReason::SetLimit => Some(OTHER_LIMITS),
         None if hold.reason == HoldReason::UnsafeRaise => Some(SUSPEND),
         None if hold.reason == HoldReason::Quota => Some(MORE_CORES),
@@ -97,6 +98,9 @@ pub(super) fn deed(hold: &Hold) -> Option<&'static str> {
 
 /// The cloud's own features are not ours to switch.
 const SWITCH_OFF: &str = "switch off";
+
+/// Who locked the set lifts the lock.
+const LIFT: &str = "lift the lock";
 
 /// Who else writes the capacity is not ours to stop.
 const SUSPEND: &str = "suspend the other writer";

@@ -89,6 +89,36 @@ fn everything_that_is_said_arrives() {
 }
 
 #[test]
+fn locks_protect_the_machines_that_they_cover() {
+    let of = |locks: &str| {
+        let set = format!(
+            r#"{{"revision":"r2","capacity":1,"readAt":"2026-03-01T11:59:58Z","locks":{locks}}}"#
+        );
+        read(&snapshot_with("scaleSet", &set))
+    };
+    let lock = |on: &str, level: &str| {
+        let id = format!(
+            "/s/virtualMachineScaleSets/web{on}/providers/Microsoft.Authorization/locks/keep"
+        );
+        format!(r#"{{"name":"keep","level":"{level}","id":"{id}"}}"#)
+    };
+    let protection = |locks: &str| of(locks).unwrap().machines[0].protection;
+    let id = of("null").unwrap().machines[0].id.clone();
+    assert_eq!(protection("null"), Protection::None);
+    assert_eq!(protection("[]"), Protection::None);
+    assert_eq!(protection(&format!("[{}]", lock("", "canNotDelete"))), Protection::ScaleIn);
+    let here = lock(&format!("/virtualMachines/{id}"), "readOnly");
+    assert_eq!(protection(&format!("[{here},{}]", lock("", "canNotDelete"))), Protection::All);
+    let elsewhere = lock("/virtualMachines/none", "readOnly");
+    assert_eq!(protection(&format!("[{elsewhere}]")), Protection::None);
+    let seen = of(&format!("[{}]", lock("", "readOnly"))).unwrap().set;
+    assert_eq!(seen.lock().unwrap().scope(), "/s/virtualMachineScaleSets/web");
+    assert!(of(&format!("[{here},{here}]")).is_err(), "each once");
+    assert!(of(&format!("[{}]", lock("", "CanNotBreathe"))).is_err());
+    assert!(of(r#"[{"name":"keep","level":"readOnly"}]"#).is_err());
+}
+
+#[test]
 fn a_delete_request_may_be_plain() {
     assert!(read(&machine_with(",\"deleteRequested\":false")).unwrap().machines[0].marks.is_none());
     let read = read(&machine_with(",\"deleteRequested\":true")).unwrap();

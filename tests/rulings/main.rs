@@ -17,6 +17,7 @@ mod health;
 mod in_place;
 mod kit;
 mod limits;
+mod locked;
 mod looks;
 mod loops;
 mod models;

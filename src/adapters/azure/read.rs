@@ -368,6 +368,7 @@ impl Read {
             busy: None,
             natives: self.natives(),
             natives_unknown: Vec::new(),
+            locks: Vec::new(),
             spot: self.set.is_spot().then(|| match self.set.deletes_evicted() {
                 true => Eviction::Delete,
                 false => Eviction::Deallocate,

@@ -13,6 +13,7 @@ const ORDER: &[HoldReason] = &[
     // The rollout stands until somebody acts, or a time comes.
     HoldReason::Paused,
     HoldReason::Failing,
+    HoldReason::Locked,
     HoldReason::Natives,
     HoldReason::RestoreModel,
     HoldReason::WaitingForModel,

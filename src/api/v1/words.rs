@@ -2,7 +2,7 @@
 
 use super::wire::Named;
 use crate::model::action::{Because, ModelWrite, Verb};
-use crate::model::inventory::{Eviction, Native, Orchestration};
+use crate::model::inventory::{Eviction, LockLevel, Native, Orchestration};
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use crate::model::plan::{Verdict, WaitKind, WitnessKind};
@@ -64,6 +64,10 @@ words! {
         "automaticRepairs" => Native::AutomaticRepairs,
         "autoscale" => Native::Autoscale,
         "overprovision" => Native::Overprovision,
+    }
+    LockLevel {
+        "canNotDelete" => LockLevel::CanNotDelete,
+        "readOnly" => LockLevel::ReadOnly,
     }
     Eviction {
         "deallocate" => Eviction::Deallocate,

@@ -153,9 +153,9 @@ fn is_open(scene: &Scene, at: Time) -> bool {
 
 /// Somebody can do something about it, if not by a verb of ours.
 pub(super) fn asks_people(hold: &Hold, scene: &Scene) -> bool {
-    use HoldReason::{Natives, Quota, SetLimit, UnsafeRaise};
+    use HoldReason::{Locked, Natives, Quota, SetLimit, UnsafeRaise};
     match hold.reason {
-        Natives | SetLimit | UnsafeRaise => true,
+        Locked | Natives | SetLimit | UnsafeRaise => true,
         // Who may miss a machine replaces without a spare one.
         Quota => scene.unavailable == 0 || scene.tally.exist + scene.pending < scene.desired,
         _ => hold.verb.is_some(),

@@ -113,6 +113,11 @@ impl Say<'_> {
                 let (by, why) = seen.hold().map_or(("", ""), |hold| (&hold.by, &hold.why));
                 write!(f, "held{}; it stays as it is until it is released", Who(by, why))
             }
+            Why::ProtectedInCloud if let Some(lock) = self.input.set.lock_of(&seen.id) => write!(
+                f,
+                "{lock} protects it; it is never removed by us, named or not, before that is lifted: az lock delete --ids {}",
+                lock.id
+            ),
             Why::ProtectedInCloud => {
                 let kind = match seen.protection {
                     Protection::All => "from scale-in and every other change",

@@ -9,7 +9,7 @@ use crate::api::v1::diagnostic::{Code, nearest, quote};
 use crate::api::v1::state::{self, StateError};
 use crate::api::v1::wire::{Text, Word};
 use crate::model::ids::{AskId, Etag, InstanceId, NodeName, VmId};
-use crate::model::inventory::{Busy, ModelFields, Native, Orchestration, SetSeen};
+use crate::model::inventory::{Busy, Lock, ModelFields, Native, Orchestration, SetSeen};
 use crate::model::machine::{
     Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
@@ -41,6 +41,9 @@ pub(super) fn input(
     check_machines(&wire.machines)?;
     let mut machines: Vec<Machine> =
         wire.machines.iter().map(|each| machine(each, strings)).collect();
+    for machine in &mut machines {
+        machine.protection = set.protection_of(&machine.id, machine.protection);
+    }
     machines.sort_unstable_by(Machine::listing_order);
     open::tell_births(wire.open.as_deref().unwrap_or_default(), &mut machines);
     let state = wire
@@ -101,10 +104,23 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
             .map(|busy| Busy { operation: busy.operation.to_box(), since: busy.since.0 }),
         natives: natives(&set.natives),
         natives_unknown: natives(&set.natives_unknown),
+        locks: locks(set.locks.as_deref().unwrap_or_default())?,
         spot: set.spot.map(|word| word.0),
         vm_size: set.vm_size.as_ref().map(Text::to_box),
         model: set.model.as_ref().map(fields),
     })
+}
+
+fn locks(all: &[wire::Lock<'_>]) -> Result<Vec<Lock>, Fault> {
+    each_once(all.iter().map(|lock| lock.id.as_str()), |n| format!("scaleSet.locks[{n}].id"))?;
+    let lock = |lock: &wire::Lock<'_>| Lock {
+        level: lock.level.0,
+        name: lock.name.to_box(),
+        id: lock.id.to_box(),
+    };
+    let mut locks: Vec<Lock> = all.iter().map(lock).collect();
+    locks.sort_unstable();
+    Ok(locks)
 }
 
 pub(super) fn fields(fields: &wire::Fields<'_>) -> ModelFields {

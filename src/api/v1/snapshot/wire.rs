@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::api::v1::wire::{Stamp, Text, Word, nullable};
 use crate::api::v1::words::Do;
 use crate::model::action::{Because, ModelWrite};
-use crate::model::inventory::{Eviction, Native, Orchestration};
+use crate::model::inventory::{Eviction, LockLevel, Native, Orchestration};
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use crate::model::plan::{Verdict, WaitKind, WitnessKind};
@@ -58,11 +58,23 @@ pub(super) struct ScaleSet<'a> {
     pub busy: Option<Busy<'a>>,
     pub natives: Option<Vec<Word<Native>>>,
     pub natives_unknown: Option<Vec<Word<Native>>>,
+    #[serde(borrow)]
+    pub locks: Option<Vec<Lock<'a>>>,
     pub spot: Option<Word<Eviction>>,
     #[serde(borrow)]
     pub vm_size: Option<Text<'a>>,
     #[serde(borrow)]
     pub model: Option<Fields<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Lock<'a> {
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    pub level: Word<LockLevel>,
+    #[serde(borrow)]
+    pub id: Text<'a>,
 }
 
 #[derive(Deserialize)]
