@@ -63,7 +63,7 @@ async fn the_tightest_limit_counts() {
     let expected = Quota { family: "standardDSv3Family".into(), cores_left: 10, cores_each: 2 };
     assert_eq!(quota, Some(expected));
     let asked: Vec<String> =
-        kit.server.heard().into_iter().map(|heard| heard.target).skip(3).collect();
+        kit.server.heard().into_iter().map(|heard| heard.target).skip(4).collect();
     assert_eq!(
         asked[0],
         "/subscriptions/sub/providers/Microsoft.Compute/skus?api-version=2021-07-01&%24filter=location+eq+%27westeurope%27"
@@ -73,7 +73,7 @@ async fn the_tightest_limit_counts() {
         "/subscriptions/sub/providers/Microsoft.Compute/locations/westeurope/usages?api-version=2024-07-01"
     );
     kit.azure.quota(&set_id()).await;
-    assert_eq!(kit.server.heard().len(), 5, "both answers are good for a while");
+    assert_eq!(kit.server.heard().len(), 6, "both answers are good for a while");
     kit.hand.turn(Span::minutes(3));
     kit.azure.quota(&set_id()).await;
     assert_eq!((kit.server.count("GET", "/skus"), kit.server.count("GET", "/usages")), (1, 2));

@@ -16,6 +16,7 @@ mod golden;
 mod in_place;
 mod kit;
 mod leaks;
+mod locks;
 #[path = "../support/log.rs"]
 mod log;
 mod looks;

@@ -29,7 +29,7 @@ async fn a_refused_token_is_dropped_and_the_request_sent_once_more() {
     kit.look().await.unwrap();
     assert_eq!(kit.purse.refused.lock().unwrap().len(), 1);
     assert_eq!(kit.server.count("GET", "userData"), 2);
-    assert_eq!(kit.server.heard().len(), 4, "only the first was sent twice");
+    assert_eq!(kit.server.heard().len(), 5, "only the first was sent twice");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use poolkeeper::world::{Faults, MINUTE};
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Mishap, Passing, Played, There, Trouble, limits, play, policy, scenario, upgraded,
+    Mishap, Passing, Played, There, Trouble, limits, play, policy, scenario, set_id, upgraded,
 };
 
 /// Trouble begins with the first request and ends then.
@@ -140,6 +140,38 @@ fn the_protection_of_machines_cannot_be_read() {
     assert_eq!(gone.len(), 6, "{}", played.story(40));
     let until = played.outcome.timeline.from + LASTS.millis();
     assert!(gone.iter().all(|at| *at >= until), "{}", played.story(40));
+}
+
+/// Azure lets a batch of the set pass a delete lock, so the lock holds by what we read of it alone.
+fn locked(scope: &str) -> (There, Scenario) {
+    let lock = json!({"scope": scope, "name": "keep", "level": "CanNotDelete"});
+    let there = There { seed: json!({ "locks": [lock] }), ..There::uniform(6) };
+    let mut scenario = upgrade(&there);
+    scenario.operator = false;
+    (there, scenario)
+}
+
+#[test]
+fn a_machine_behind_a_lock_outlives_an_upgrade() {
+    let (there, scenario) = locked(&format!("{}/virtualMachines/2", set_id("web")));
+    let played = play(&scenario, &there);
+    assert_eq!(played.outcome.breaches, [], "{}", played.story(40));
+    let end = End::Ended(RolloutPhase::SucceededWithExceptions);
+    assert_eq!(played.outcome.end, end, "{}", played.story(40));
+    let rows = &played.outcome.timeline.rows;
+    assert_eq!(rows.iter().filter(|row| row.gone.is_some()).count(), 5, "{}", played.story(40));
+}
+
+#[test]
+fn a_set_behind_a_lock_keeps_its_machines_and_the_rollout_says_why() {
+    let (there, scenario) = locked(set_id("web").as_str());
+    let played = play(&scenario, &there);
+    assert_eq!(played.outcome.breaches, [], "{}", played.story(40));
+    let end = End::Waits { verb: "lift the lock", hold: "locked" };
+    assert_eq!(played.outcome.end, end, "{}", played.story(40));
+    assert!(played.asked(|kind| kind.starts_with("PATCH")) > 0, "the model is written");
+    assert_eq!(played.asked(|kind| kind.ends_with("/delete")), 0);
+    assert!(played.outcome.timeline.rows.iter().all(|row| row.gone.is_none()));
 }
 
 #[test]

@@ -124,12 +124,12 @@ impl Azure {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(pool);
     }
 
-    fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         self.arm.clock.now()
     }
 
     /// For how long a failure is taken for the answer.
-    fn failed_for(&self, why: &ReadFailed) -> Option<Span> {
+    pub(super) fn failed_for(&self, why: &ReadFailed) -> Option<Span> {
         let told = why.retry_at.map_or(FAILED_FOR, |at| at.since(self.now()));
         Some(told.max(FAILED_FOR).min(WAIT_AT_MOST))
     }
@@ -317,7 +317,7 @@ impl Azure {
     }
 
     /// All pages or none, in time: half a list of these proves nothing.
-    async fn read_all<T>(
+    pub(super) async fn read_all<T>(
         &self,
         class: Class,
         subscription: &str,

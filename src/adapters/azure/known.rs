@@ -220,13 +220,31 @@ impl<T: Clone + Send + Sync + 'static> Kept<T> {
         now: impl Fn() -> Time + Sync,
         read: impl Future<Output = Fresh<T>>,
     ) -> T {
+        self.read_if(|known| !known.is_good(now()), key, &now, read).await
+    }
+
+    /// Read however young the last answer is.
+    pub async fn read_anew(
+        &self,
+        key: &str,
+        now: impl Fn() -> Time + Sync,
+        read: impl Future<Output = Fresh<T>>,
+    ) -> T {
+        self.read_if(|_| true, key, &now, read).await
+    }
+
+    async fn read_if(
+        &self,
+        is_old: impl FnMut(&Answered<T>) -> bool + Send,
+        key: &str,
+        now: &(impl Fn() -> Time + Sync),
+        read: impl Future<Output = Fresh<T>>,
+    ) -> T {
         let call = async {
             let (value, good_for) = read.await;
             Answered { at: now(), good_for: good_for.unwrap_or(self.good_for), value }
         };
-        let is_old = |known: &Answered<T>| !known.is_good(now());
-        let entry = self.all.entry_by_ref(key).or_insert_with_if(call, is_old).await;
-        entry.into_value().value
+        self.all.entry_by_ref(key).or_insert_with_if(call, is_old).await.into_value().value
     }
 
     /// However old it is.

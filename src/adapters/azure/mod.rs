@@ -17,6 +17,7 @@ mod fuse;
 mod http;
 mod image;
 mod known;
+mod locks;
 mod members;
 mod operation;
 mod paced;
@@ -55,6 +56,8 @@ const AUTOSCALE_FOR: Span = Span::minutes(5);
 const USAGES_FOR: Span = Span::minutes(2);
 const VERSIONS_FOR: Span = Span::minutes(5);
 const SIZES_FOR: Span = Span::hours(6);
+// Locks change when people act; where a group has some, they are read again right before a machine is removed.
+const LOCKS_FOR: Span = Span::minutes(15);
 
 /// The scale sets of one cloud, as one identity sees them. Implements `ReadCloud`, `ReadFacts` and `ChangeCloud`.
 #[derive(Debug)]
@@ -62,6 +65,7 @@ pub struct Azure {
     arm: Arm,
     shelf: Shelf,
     autoscale: Kept<facts::Autoscaled>,
+    locks: Kept<locks::Locks>,
     sizes: Kept<facts::Sizes>,
     usages: Kept<facts::Left>,
     versions: Kept<Option<Follow>>,
@@ -81,6 +85,7 @@ impl Azure {
             arm: Arm::new(cloud, http, tokens, learn, clock),
             shelf: Shelf::default(),
             autoscale: Kept::new(AUTOSCALE_FOR),
+            locks: Kept::new(LOCKS_FOR),
             sizes: Kept::new(SIZES_FOR),
             usages: Kept::new(USAGES_FOR),
             versions: Kept::new(VERSIONS_FOR),

@@ -57,6 +57,7 @@ const fn operation(class: Class) -> Operation {
         | Class::ReadUsages
         | Class::ReadSkus
         | Class::ReadImages
-        | Class::ReadPermissions => Operation::ReadOther,
+        | Class::ReadPermissions
+        | Class::ReadLocks => Operation::ReadOther,
     }
 }

@@ -14,6 +14,7 @@ pub(super) const GALLERIES: &str = "2023-07-03";
 pub(super) const SKUS: &str = "2021-07-01";
 pub(super) const INSIGHTS: &str = "2022-10-01";
 pub(super) const AUTHORIZATION: &str = "2022-04-01";
+pub(super) const LOCKS: &str = "2020-05-01";
 
 /// A scale set's id, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,14 @@ impl SetPath {
         format!(
             "/subscriptions/{}/resourceGroups/{}/providers/{PROVIDER}/virtualMachineScaleSets/{}",
             self.subscription, self.group, self.name
+        )
+    }
+
+    /// What the ids of the group's VMs begin with.
+    pub(super) fn id_of_vms(&self) -> String {
+        format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/{PROVIDER}/virtualMachines",
+            self.subscription, self.group
         )
     }
 

@@ -64,7 +64,7 @@ pub(super) enum Harm {
 }
 
 impl Harm {
-    const fn is_forbidden_by(self, protection: Protection) -> bool {
+    pub(super) const fn is_forbidden_by(self, protection: Protection) -> bool {
         match protection {
             Protection::None => false,
             Protection::ScaleIn => matches!(self, Harm::Removal),
@@ -172,6 +172,7 @@ impl Azure {
         harm: Harm,
     ) -> Result<(), Answer> {
         let (path, _) = self.named(order, targets)?;
+        self.check_locks(order, &path, targets, harm).await?;
         let uniform = match self.shelf.of(order.set) {
             Some(known) => known.orchestration == Orchestration::Uniform,
             // A set that no listing showed yet: numbers are what a Uniform one gives its machines.
@@ -214,7 +215,7 @@ fn key_of(instance: &Instance) -> Key {
 }
 
 /// The next listing shows what changed, and the next turn plans from it.
-fn changed() -> Answer {
+pub(super) fn changed() -> Answer {
     let code = Some(CHANGED_SINCE_READ.into());
     Answer::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) })
 }

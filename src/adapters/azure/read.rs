@@ -50,8 +50,11 @@ impl ReadCloud for Azure {
                 Orchestration::Flexible => self.read_protections(set, &path, &mut instances).await,
             }
         };
-        let ((autoscaled, gap), unread) =
-            tokio::join!(self.is_autoscaled(set, &path), Box::pin(protections));
+        let ((autoscaled, gap), unread, locks) = tokio::join!(
+            self.is_autoscaled(set, &path),
+            Box::pin(protections),
+            Box::pin(self.locks(&path))
+        );
         gaps.extend(gap.into_iter().chain(unread));
         match autoscaled {
             Autoscale::Off => {}
@@ -60,7 +63,9 @@ impl ReadCloud for Azure {
         }
         shown.natives.sort_unstable();
         self.shelf.keep(set, seen.known(known));
-        Ok(Inventory { set: shown, instances, gaps })
+        let mut seen = Inventory { set: shown, instances, gaps };
+        Self::lay_locks(&locks, &path, &mut seen);
+        Ok(seen)
     }
 }
 

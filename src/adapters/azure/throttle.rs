@@ -35,10 +35,11 @@ pub enum Class {
     ReadSkus,
     ReadImages,
     ReadPermissions,
+    ReadLocks,
 }
 
 impl Class {
-    pub const ALL: [Class; 15] = [
+    pub const ALL: [Class; 16] = [
         Class::GetSet,
         Class::ListMachines,
         Class::NextPage,
@@ -54,6 +55,7 @@ impl Class {
         Class::ReadSkus,
         Class::ReadImages,
         Class::ReadPermissions,
+        Class::ReadLocks,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -73,6 +75,7 @@ impl Class {
             Class::ReadSkus => "readSkus",
             Class::ReadImages => "readImages",
             Class::ReadPermissions => "readPermissions",
+            Class::ReadLocks => "readLocks",
         }
     }
 

@@ -1,0 +1,136 @@
+//! Management locks of a resource group, of what contains it and of what is in it: one list, shared by all sets of the
+//! group. A lock protects the machines that it covers; where a group has any, the list is read once more right before a
+//! request that removes or changes machines.
+
+use std::sync::Arc;
+
+use super::Azure;
+use super::known::Fresh;
+use super::path::{self, SetPath};
+use super::protection::{Harm, changed};
+use super::throttle::Class;
+use super::wire::lock::Row;
+use super::wire::{Page, some};
+use crate::act::{Answer, Order};
+use crate::model::action::Target;
+use crate::model::ids::InstanceId;
+use crate::model::inventory::{Gap, Inventory, LOCKS, Lock, Orchestration};
+use crate::model::journal::Refusal;
+use crate::observe::ReadFailed;
+
+/// What a role must allow for the list.
+const READ: &str = "Microsoft.Authorization/locks/read";
+
+/// The locks of one group, and why they could not be read lately.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Locks {
+    all: Arc<[Lock]>,
+    unseen: Option<Box<str>>,
+}
+
+impl Locks {
+    /// Those that cover the set, or one of these machines.
+    fn of<'a>(
+        &self,
+        path: &SetPath,
+        orchestration: Orchestration,
+        machines: impl Iterator<Item = &'a InstanceId> + Clone,
+    ) -> Vec<Lock> {
+        let (set, vms) = (path.id(), path.id_of_vms());
+        let covers = |lock: &&Lock| {
+            let scope = lock.scope();
+            let Some(machine) = lock.machine() else { return is_at_or_below(&set, scope) };
+            // Ordinary VMs of the group may be called by a number as well.
+            let ours = is_at_or_below(scope, &set)
+                || (orchestration == Orchestration::Flexible && is_at_or_below(scope, &vms));
+            ours && machines.clone().any(|id| id.as_str().eq_ignore_ascii_case(machine))
+        };
+        let mut locks: Vec<Lock> = self.all.iter().filter(covers).cloned().collect();
+        locks.sort_unstable();
+        locks
+    }
+}
+
+fn is_at_or_below(id: &str, scope: &str) -> bool {
+    let head = id.get(..scope.len()).filter(|head| head.eq_ignore_ascii_case(scope));
+    head.is_some() && matches!(id.as_bytes().get(scope.len()), None | Some(b'/'))
+}
+
+impl Azure {
+    pub(super) async fn locks(&self, path: &SetPath) -> Locks {
+        let key = key(path);
+        let read = Box::pin(self.read_locks(path, &key));
+        self.locks.or_read(&key, || self.now(), read).await
+    }
+
+    async fn read_locks(&self, path: &SetPath, key: &str) -> Fresh<Locks> {
+        let (subscription, group) = (&*path.subscription, &*path.group);
+        let parts = ["resourceGroups", group, "providers", "Microsoft.Authorization", "locks"];
+        let url = path::subscription(&self.arm.cloud, subscription, &parts, path::LOCKS);
+        let read = self.read_all(Class::ReadLocks, subscription, url, |body| {
+            let page: Page<'_, Row<'_>> = Page::read(body)?;
+            let locks = page.value.iter().filter_map(Row::lock).collect();
+            Ok((locks, some(page.next.as_ref()).map(str::to_owned)))
+        });
+        match read.await {
+            Ok(all) => (Locks { all: all.into(), unseen: None }, None),
+            Err(why) => {
+                // What may be seen no more may have been lifted: then Azure alone decides.
+                let before = self.locks.last(key).await;
+                let before = before.filter(|_| why.refusal != Refusal::Forbidden);
+                let all = before.map_or_else(|| Arc::new([]) as Arc<[Lock]>, |before| before.all);
+                (Locks { all, unseen: Some(unseen(&why)) }, self.failed_for(&why))
+            }
+        }
+    }
+
+    /// Has locks protect what they cover.
+    pub(super) fn lay_locks(locks: &Locks, path: &SetPath, seen: &mut Inventory) {
+        let ids = seen.instances.iter().map(|row| &row.id);
+        seen.set.locks = locks.of(path, seen.set.orchestration, ids);
+        if !seen.set.locks.is_empty() {
+            for row in &mut seen.instances {
+                row.protection = seen.set.protection_of(&row.id, row.protection);
+            }
+        }
+        let why = locks.unseen.clone();
+        seen.gaps.extend(why.map(|why| Gap { what: LOCKS.into(), why }));
+    }
+
+    /// A lock may be new. `Err`: what to answer instead of sending.
+    pub(super) async fn check_locks(
+        &self,
+        order: &Order<'_>,
+        path: &SetPath,
+        targets: &[Target],
+        harm: Harm,
+    ) -> Result<(), Answer> {
+        let key = key(path);
+        if self.locks.last(&key).await.is_none_or(|known| known.all.is_empty()) {
+            return Ok(());
+        }
+        let read = Box::pin(self.read_locks(path, &key));
+        let locks = self.locks.read_anew(&key, || self.now(), read).await;
+        let known = self.shelf.of(order.set);
+        let orchestration = known.map_or(Orchestration::Flexible, |known| known.orchestration);
+        let ids = targets.iter().map(|target| &target.id);
+        let locks = locks.of(path, orchestration, ids.clone());
+        let forbids = |id: &InstanceId| {
+            let mut levels = locks.iter().filter(|lock| lock.covers(id)).map(|lock| lock.level);
+            levels.any(|level| harm.is_forbidden_by(level.protects()))
+        };
+        let mut ids = ids;
+        if ids.any(forbids) { Err(changed()) } else { Ok(()) }
+    }
+}
+
+fn unseen(why: &ReadFailed) -> Box<str> {
+    match why.refusal {
+        Refusal::Forbidden => format!("{}; a role must allow {READ}", why.say).into(),
+        _ => why.say.clone(),
+    }
+}
+
+fn key(path: &SetPath) -> String {
+    format!("{}/{}", path.subscription, path.group).to_ascii_lowercase()
+}
