@@ -202,7 +202,7 @@ fn what_cannot_be_found_out_is_no_finding() {
     let rule = |path: &str| json!({"path": path, "times": 99, "status": 403, "code": "AuthorizationFailed"});
     let azure = Azure::plain(json!({
         "scaleSets": [{"name": "web"}],
-        "faults": {"rules": [rule("/permissions"), rule("/autoscalesettings"), rule("/usages")]},
+        "faults": {"rules": [rule("/permissions"), rule("/autoscalesettings"), rule("/usages"), rule("/locks")]},
     }));
     let ended = azure.run(&["doctor", &set("web"), "-o", "json"]);
     let document = ended.json();
@@ -210,8 +210,8 @@ fn what_cannot_be_found_out_is_no_finding() {
     let web = outcomes(&document["pools"][0]);
     assert!(web["permissions"].iter().all(|outcome| outcome == "unknown"), "{web:?}");
     assert_eq!(
-        (&web["quota"][..], &web["nativeActors"][..]),
-        (&["unknown".to_owned()][..], &["unknown".to_owned()][..])
+        (&web["quota"][..], &web["nativeActors"][..], &web["locks"][..]),
+        (&["unknown".to_owned()][..], &["unknown".to_owned()][..], &["unknown".to_owned()][..])
     );
     let page = azure.run(&["doctor", &set("web"), "--brief"]);
     assert!(page.out.contains("virtualMachineScaleSets/delete/action"), "{page:?}");
@@ -219,10 +219,36 @@ fn what_cannot_be_found_out_is_no_finding() {
     let status = azure.run(&["status", &set("web")]);
     assert_eq!(status.code, Some(0), "{status:?}");
     assert!(status.err.contains("not seen: web: autoscale settings"), "{status:?}");
+    assert!(status.err.contains("not seen: web: locks: AuthorizationFailed"), "{status:?}");
+    assert!(status.err.contains("Microsoft.Authorization/locks/read"), "{status:?}");
     assert!(status.out.contains("not known whether autoscale acts on it"), "{status:?}");
     let status = azure.run(&["status", &set("web"), "-o", "json"]).json();
     let set = &status["scaleSet"];
     assert_eq!((&set["natives"], &set["nativesUnknown"]), (&json!([]), &json!(["autoscale"])));
+}
+
+#[test]
+fn locks_are_told_with_how_to_lift_them() {
+    let lock = |scope: &str, level: &str| json!({"scope": scope, "name": "keep", "level": level});
+    let azure = Azure::plain(json!({
+        "scaleSets": [{"name": "web", "capacity": 2}],
+        "locks": [lock(&set("web"), "CanNotDelete"), lock(&format!("{}/virtualMachines/1", set("web")), "ReadOnly")],
+    }));
+    let id = |scope: &str| format!("{scope}/providers/Microsoft.Authorization/locks/keep");
+    let lift = format!("az lock delete --ids {}", id(&set("web")));
+    let ended = azure.run(&["doctor", &set("web"), "-o", "json"]);
+    assert_eq!(outcomes(&ended.json()["pools"][0])["locks"], ["finding", "note"], "{ended:?}");
+    assert!(ended.out.contains(&lift), "{ended:?}");
+    let status = azure.run(&["status", &set("web"), "-o", "json"]).json();
+    let of_set = json!({"name": "keep", "level": "canNotDelete", "id": id(&set("web"))});
+    assert_eq!(status["scaleSet"]["locks"][0], of_set, "{status}");
+    assert_eq!(status["scaleSet"]["locks"][1]["level"], "readOnly");
+    let status = azure.run(&["status", &set("web")]);
+    assert!(status.out.contains("the lock `keep` (CanNotDelete) on "), "{status:?}");
+    let plan = azure.run(&["plan", "--resource", &set("web"), "-o", "json"]).json();
+    let says = |n: usize| plan["machines"][n]["say"].as_str().unwrap().to_owned();
+    assert!(says(0).contains(&lift), "{plan}");
+    assert!(says(1).contains("the lock `keep` (ReadOnly) on"), "{plan}");
 }
 
 /// There can be no autoscale setting then, and no permission would show one.
@@ -261,7 +287,7 @@ fn missing_permissions_quota_and_time_are_found() {
         "virtualMachineScaleSets/delete/action is not held",
         "virtualNetworks/subnets/join/action is not held",
         &format!("by a role at {subnet}"),
-        "6 of 8 that are needed are held",
+        "7 of 9 that are needed are held",
         "finding  quota",
         "1 core of standardDSv5Family left",
         "ask for more standardDSv5Family in eastus2",

@@ -8,7 +8,7 @@ use super::facts::{Standing, headline};
 use crate::api::v1::{self, API_VERSION};
 use crate::daemon::HealthSource;
 use crate::model::ids::Zone;
-use crate::model::inventory::Orchestration;
+use crate::model::inventory::{LockLevel, Orchestration};
 
 /// What it takes from the plan as it stands there.
 #[derive(Serialize, Deserialize)]
@@ -47,6 +47,13 @@ fn facts(standing: &Standing<'_>) -> Value {
         json!({ "revision": version.revision, "machines": version.machines, "isModel": version.is_model })
     });
     let gaps = seen.looked.gaps.iter().map(|gap| json!({ "what": gap.what, "why": gap.why }));
+    let locks = snapshot.set.locks.iter().map(|lock| {
+        let level = match lock.level {
+            LockLevel::CanNotDelete => "canNotDelete",
+            LockLevel::ReadOnly => "readOnly",
+        };
+        json!({ "name": lock.name, "level": level, "id": lock.id })
+    });
     json!({
         "apiVersion": API_VERSION,
         "kind": "Status",
@@ -67,6 +74,7 @@ fn facts(standing: &Standing<'_>) -> Value {
             "state": anatomy.state,
             "natives": standing.natives,
             "nativesUnknown": standing.natives_unknown,
+            "locks": locks.collect::<Vec<_>>(),
         },
         "judgedByDefaults": seen.meant.by_default,
         "complete": snapshot.set.complete,

@@ -53,6 +53,9 @@ pub(super) fn page(standing: &Standing<'_>, term: Term) -> String {
     row("Under way", under_way(standing), Style::Plain);
     let (natives, style) = natives(standing);
     row("Natives", natives, style);
+    for lock in &snapshot.set.locks {
+        row("Lock", plain(&lock.to_string()).to_string(), Style::Yellow);
+    }
     row("Health", health(standing), Style::Plain);
     plan(standing, &mut row);
     table.draw(term, &mut text);

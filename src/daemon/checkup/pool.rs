@@ -7,7 +7,7 @@ use crate::adapters::azure::path::SetPath;
 use crate::adapters::azure::{Anatomy, HealthSource, Versioned};
 use crate::daemon::trouble::{Cause, Trouble};
 use crate::daemon::{House, Looked};
-use crate::model::inventory::{AUTOSCALE_SETTINGS, Native, Orchestration};
+use crate::model::inventory::{AUTOSCALE_SETTINGS, LOCKS, Lock, Native, Orchestration};
 use crate::model::plan::Quota;
 use crate::model::policy::{Health, Natives, Owner, Policy};
 use crate::model::quantity::{counted, resolve};
@@ -39,6 +39,7 @@ impl House {
         let picture = looked.as_ref().ok();
         checks.push(quota(policy, picture, &anatomy));
         checks.extend(natives(policy, picture, &anatomy));
+        checks.extend(picture.into_iter().flat_map(locks));
         checks.push(health(policy, &anatomy));
         checks.push(etag(policy, picture, &anatomy));
         PoolChecks { pool, set, checks, rights }
@@ -80,7 +81,8 @@ fn machines(looked: &Looked) -> Vec<Check> {
                 .next("nothing is done to a pool that is not seen whole; try again")
         }
     };
-    let gaps = looked.gaps.iter().filter(|gap| &*gap.what != AUTOSCALE_SETTINGS);
+    let told = [AUTOSCALE_SETTINGS, LOCKS];
+    let gaps = looked.gaps.iter().filter(|gap| !told.contains(&&*gap.what));
     let gaps = gaps.map(|gap| Check::unknown("machines", format!("{}: {}", gap.what, gap.why)));
     std::iter::once(listing).chain(gaps).collect()
 }
@@ -197,6 +199,32 @@ fn natives(policy: &Policy, looked: Option<&Looked>, anatomy: &Anatomy) -> Vec<C
     }
     if checks.is_empty() {
         checks.push(Check::fine(NAME, "none: nothing of Azure's own acts on this set"));
+    }
+    checks
+}
+
+/// Each lock that covers the set, or a machine of it.
+fn locks(looked: &Looked) -> Vec<Check> {
+    const NAME: &str = "locks";
+    let check = |lock: &Lock| {
+        let next = format!("az lock delete --ids {}", lock.id);
+        match lock.machine() {
+            Some(_) => Check::note(NAME, format!("{lock} protects that machine")).next(next),
+            None => {
+                Check::finding(NAME, format!("{lock} protects every machine of the set")).next(next)
+            }
+        }
+    };
+    let mut checks: Vec<Check> = looked.snapshot.set.locks.iter().map(check).collect();
+    match looked.gaps.iter().find(|gap| &*gap.what == LOCKS) {
+        Some(gap) => checks.push(
+            Check::unknown(NAME, format!("locks could not be read: {}", gap.why))
+                .next("allow Microsoft.Authorization/locks/read at the resource group"),
+        ),
+        None if checks.is_empty() => {
+            checks.push(Check::fine(NAME, "none on the set, on what contains it, or on a machine"));
+        }
+        None => {}
     }
     checks
 }

@@ -29,6 +29,8 @@ const LIST_FLEXIBLE: &str = "Microsoft.Compute/virtualMachines/read";
 const UPGRADE: &str = "Microsoft.Compute/virtualMachineScaleSets/manualUpgrade/action";
 const VERSIONS: &str = "Microsoft.Compute/galleries/images/versions/read";
 
+const LOCKS: &str = "Microsoft.Authorization/locks/read";
+
 /// What is read of the subscription.
 const OF_SUBSCRIPTION: &[(&str, &str)] = &[
     ("Microsoft.Insights/autoscaleSettings/read", "to see who else scales the set"),
@@ -39,6 +41,7 @@ const OF_SUBSCRIPTION: &[(&str, &str)] = &[
 /// Everything that is ever asked of the cloud, by what a role must allow for it: what a daemon needs whose pools use all of
 /// it. In order.
 pub const ROLE: &[&str] = &[
+    LOCKS,
     // What doctor asks of itself; no turn does.
     "Microsoft.Authorization/permissions/read",
     VERSIONS,
@@ -102,6 +105,7 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
     } else {
         all.push(right(LIST, &set, "to list its machines"));
     }
+    all.push(right(LOCKS, &group, "to see which locks protect the set and its machines"));
     if policy.rollout.method == Method::Reimage {
         all.push(right(UPGRADE, &set, "to update machines in place"));
     }
@@ -115,6 +119,10 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
     );
     all
 }
+
+/// ARM's list of permissions shows roles alone.
+const UNSEEN: &str =
+    "; deny assignments and conditions of role assignments are not seen by this check";
 
 /// A line for each that is missing or unknown, and one for all that are held.
 pub(super) fn checks(rights: &[Right], known: &Known) -> Vec<Check> {
@@ -151,7 +159,10 @@ pub(super) fn checks(rights: &[Right], known: &Known) -> Vec<Check> {
     if held > 0 {
         checks.insert(
             0,
-            Check::fine(NAME, format!("{held} of {} that are needed are held", rights.len())),
+            Check::fine(
+                NAME,
+                format!("{held} of {} that are needed are held{UNSEEN}", rights.len()),
+            ),
         );
     }
     checks
@@ -164,7 +175,7 @@ mod tests {
     #[test]
     fn the_role_allows_all_that_a_pool_may_need() {
         let of_sets = OF_SET.iter().chain(OF_SUBSCRIPTION).map(|(action, _)| *action);
-        for action in of_sets.chain([LIST, LIST_FLEXIBLE, UPGRADE, VERSIONS]) {
+        for action in of_sets.chain([LIST, LIST_FLEXIBLE, LOCKS, UPGRADE, VERSIONS]) {
             assert!(ROLE.contains(&action), "{action}");
         }
         assert!(ROLE.is_sorted());
