@@ -48,7 +48,8 @@ pub use faults::{Chances, Cut, FaultSeed, Rule};
 pub use locks::{LockLevel, LockSeed};
 pub use record::Extremes;
 pub use seed::{
-    FoundSeed, IdentitySeed, ImageSeed, InstanceSeed, Seed, SetSeed, SettingsSeed, SwitchesSeed,
+    CapacityFallsSeed, FoundSeed, IdentitySeed, ImageSeed, InstanceSeed, Seed, SetSeed,
+    SettingsSeed, SwitchesSeed,
 };
 pub use serve::{Listening, ServeError, Tls};
 

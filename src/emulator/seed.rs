@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use super::faults::FaultSeed;
 use super::locks::LockSeed;
 use crate::world::{
-    Durations, Found, InstanceId, InstanceSpec, Model, Ms, Protection, Settings, Spread, Switches,
+    CapacityFalls, Durations, Found, InstanceId, InstanceSpec, Model, Ms, Protection, Settings,
+    Spread, Switches,
 };
 
 pub(super) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
@@ -86,11 +87,34 @@ pub struct SwitchesSeed {
     pub protection_write_flips_flag: bool,
     pub etag_stays_on_capacity: bool,
     pub etag_stays_on_delete: bool,
+    pub etag_moves_on_same_write: bool,
+    pub capacity_falls: CapacityFallsSeed,
     pub reimage_takes_newest: bool,
     pub tokens_by_minute: bool,
     pub gone_delete_fails: bool,
     pub locked_vm_stops_batch: bool,
     pub attach_leaves_capacity: bool,
+}
+
+/// When a delete of machines lowers `sku.capacity`.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CapacityFallsSeed {
+    #[default]
+    AtAccept,
+    /// It falls at once, and reads show the old number until the machine is gone.
+    ShownLate,
+    WhenDone,
+}
+
+impl From<CapacityFallsSeed> for CapacityFalls {
+    fn from(seed: CapacityFallsSeed) -> Self {
+        match seed {
+            CapacityFallsSeed::AtAccept => Self::AtAccept,
+            CapacityFallsSeed::ShownLate => Self::ShownLate,
+            CapacityFallsSeed::WhenDone => Self::WhenDone,
+        }
+    }
 }
 
 impl SettingsSeed {
@@ -115,6 +139,8 @@ impl SettingsSeed {
             protection_write_flips_flag: flip.protection_write_flips_flag,
             etag_moves_on_capacity: !flip.etag_stays_on_capacity,
             etag_moves_on_delete: !flip.etag_stays_on_delete,
+            etag_moves_on_same_write: flip.etag_moves_on_same_write,
+            capacity_falls: flip.capacity_falls.into(),
             reimage_takes_newest: flip.reimage_takes_newest,
             tokens_by_minute: flip.tokens_by_minute,
             gone_delete_succeeds: !flip.gone_delete_fails,

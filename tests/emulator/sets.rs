@@ -256,3 +256,39 @@ fn older_versions_know_no_etag() {
     assert!(old.get("etag").is_none() && old["properties"].get("timeCreated").is_none());
     assert!(client.get(SET).json().get("etag").is_some());
 }
+
+#[test]
+fn a_switch_says_when_a_delete_lowers_the_capacity() {
+    // What a read shows at accept and at the end; the last is after a write of the number that was shown in between.
+    for (falls, seen) in
+        [("atAccept", [2, 2, 2]), ("shownLate", [3, 2, 3]), ("whenDone", [3, 2, 2])]
+    {
+        let client = Client::new(&json!({ "scaleSets": [{ "name": "web" }],
+            "settings": { "switches": { "capacityFalls": falls } } }));
+        let capacity = || client.get(SET).expect(200).json()["sku"]["capacity"].clone();
+        let delete = |id: &str| {
+            client.post(&format!("{SET}/delete"), &json!({ "instanceIds": [id] })).expect(202);
+        };
+        delete("0");
+        let at_accept = capacity();
+        client.wait(60);
+        let at_the_end = capacity();
+        client.patch(SET, &json!({ "sku": { "capacity": 3 } })).expect(200);
+        client.wait(60);
+        delete("1");
+        client.patch(SET, &json!({ "sku": { "capacity": capacity() } })).expect(200);
+        client.wait(60);
+        assert_eq!(json!([at_accept, at_the_end, capacity()]), json!(seen), "{falls}");
+    }
+}
+
+#[test]
+fn a_write_of_what_is_there_moves_the_etag_where_the_switch_says_so() {
+    for moves in [false, true] {
+        let client = Client::new(&json!({ "scaleSets": [{ "name": "web" }],
+            "settings": { "switches": { "etagMovesOnSameWrite": moves } } }));
+        let before = client.get(SET).expect(200).json()["etag"].clone();
+        client.patch(SET, &json!({ "sku": { "capacity": 3 } })).expect(200);
+        assert_eq!(client.get(SET).expect(200).json()["etag"] != before, moves);
+    }
+}
