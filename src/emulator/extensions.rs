@@ -59,8 +59,8 @@ pub(super) fn one(cloud: &mut Cloud, ask: &Ask, set: SetId, name: &str) -> Done 
             let (done, scope) = write(cloud, ask, set, &rest)?;
             Ok(operation::accepted(cloud, ask, &done, &scope))
         }
-        ("PUT", old) => put(cloud, ask, set, name, before, old),
-        ("PATCH", Some(old)) => put(cloud, ask, set, name, before, Some(old)),
+        ("PUT", old) => put(cloud, ask, set, name, before, old.as_ref()),
+        ("PATCH", Some(old)) => put(cloud, ask, set, name, before, Some(&old)),
         ("GET" | "PATCH", None) => {
             cloud.world.neighbour(ask.method != "GET")?;
             let text = "The entity was not found in this Azure location.";
@@ -77,10 +77,10 @@ fn put(
     set: SetId,
     name: &str,
     mut all: Vec<Value>,
-    old: Option<Value>,
+    old: Option<&Value>,
 ) -> Done {
     let body = Value::Object(ask.object()?);
-    let mut new = match &old {
+    let mut new = match old {
         Some(old) if ask.method == "PATCH" => old.clone(),
         Some(old) => json!({ "name": old["name"], "properties": {} }),
         None => json!({ "name": name, "properties": {} }),

@@ -1,6 +1,6 @@
 //! Locks that people put on the set: what they stop, what they let pass, and the one hold that says so.
 
-use poolkeeper::model::action::Verb;
+use poolkeeper::model::action::{Action, Verb};
 use poolkeeper::model::inventory::{Lock, LockLevel, ModelFields};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{AskVerb, RolloutPhase, Why};
@@ -93,7 +93,7 @@ fn a_delete_lock_lets_raises_model_writes_and_updates_in_place_pass() {
     let turn = locked(in_place, ReadOnly).plan();
     assert!(turn.is_idle());
     says_how_to_lift(&turn, SET);
-    let writes = |pool: &Pool| pool.plan().planned.actions.iter().map(|a| a.verb()).collect();
+    let writes = |pool: &Pool| pool.plan().planned.actions.iter().map(Action::verb).collect();
     let write: Vec<Verb> = writes(&locked(wishes(), CanNotDelete));
     assert_eq!(write, [Verb::UpdateModel]);
 }

@@ -34,7 +34,7 @@ impl Locks {
         &self,
         path: &SetPath,
         orchestration: Orchestration,
-        machines: impl Iterator<Item = &'a InstanceId> + Clone,
+        machines: &(impl Iterator<Item = &'a InstanceId> + Clone),
     ) -> Vec<Lock> {
         let (set, vms) = (path.id(), path.id_of_vms());
         let covers = |lock: &&Lock| {
@@ -87,7 +87,7 @@ impl Azure {
     /// Has locks protect what they cover.
     pub(super) fn lay_locks(locks: &Locks, path: &SetPath, seen: &mut Inventory) {
         let ids = seen.instances.iter().map(|row| &row.id);
-        seen.set.locks = locks.of(path, seen.set.orchestration, ids);
+        seen.set.locks = locks.of(path, seen.set.orchestration, &ids);
         if !seen.set.locks.is_empty() {
             for row in &mut seen.instances {
                 row.protection = seen.set.protection_of(&row.id, row.protection);
@@ -114,7 +114,7 @@ impl Azure {
         let known = self.shelf.of(order.set);
         let orchestration = known.map_or(Orchestration::Flexible, |known| known.orchestration);
         let ids = targets.iter().map(|target| &target.id);
-        let locks = locks.of(path, orchestration, ids.clone());
+        let locks = locks.of(path, orchestration, &ids);
         let forbids = |id: &InstanceId| {
             let mut levels = locks.iter().filter(|lock| lock.covers(id)).map(|lock| lock.level);
             levels.any(|level| harm.is_forbidden_by(level.protects()))
