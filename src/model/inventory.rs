@@ -117,6 +117,22 @@ impl fmt::Display for Lock {
     }
 }
 
+/// What a Flexible set makes: so many Regular VMs first, then this share of those above them. The rest is Spot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriorityMix {
+    pub base_regular: u32,
+    pub regular_percent: u32,
+}
+
+impl PriorityMix {
+    /// How many of so many VMs are Regular. Above the base Spot gets what cannot be shared evenly.
+    pub fn regular_of(self, all: u32) -> u32 {
+        let above = all.saturating_sub(self.base_regular);
+        let share = u64::from(above) * u64::from(self.regular_percent.min(100)) / 100;
+        (all - above).saturating_add(u32::try_from(share).unwrap_or(above))
+    }
+}
+
 /// An operation on the scale set begun by somebody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Busy {
@@ -193,6 +209,8 @@ pub struct SetSeen {
     pub locks: Vec<Lock>,
     /// `None`: its machines are not spot machines.
     pub spot: Option<Eviction>,
+    /// Only some of them are.
+    pub priority_mix: Option<PriorityMix>,
     pub vm_size: Option<Box<str>>,
     pub model: Option<ModelFields>,
 }
@@ -213,6 +231,7 @@ impl SetSeen {
             natives_unknown: Vec::new(),
             locks: Vec::new(),
             spot: None,
+            priority_mix: None,
             vm_size: None,
             model: None,
         }
@@ -270,5 +289,31 @@ impl Inventory {
     /// The cluster was asked for its nodes and answered, or there is none. Other gaps say nothing of them.
     pub fn saw_nodes(&self) -> bool {
         self.gaps.iter().all(|gap| &*gap.what != NODES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PriorityMix;
+
+    /// Microsoft's own tables of Spot Priority Mix.
+    #[test]
+    fn a_mix_shares_what_is_above_its_base() {
+        for (percent, all, regular) in [
+            (50, 10, 10),
+            (50, 20, 15),
+            (50, 30, 20),
+            (50, 41, 25),
+            (50, 42, 26),
+            (25, 20, 12),
+            (25, 110, 35),
+            (25, 120, 37),
+            (0, 4, 4),
+            (0, 12, 10),
+            (100, 12, 12),
+        ] {
+            let mix = PriorityMix { base_regular: 10, regular_percent: percent };
+            assert_eq!(mix.regular_of(all), regular, "{percent}% of {all}");
+        }
     }
 }

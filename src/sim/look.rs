@@ -106,6 +106,7 @@ impl Stage {
             natives_unknown: Vec::new(),
             locks: Vec::new(),
             spot: eviction(set.priority),
+            priority_mix: None,
             vm_size: Some(set.model.vm_size.as_str().into()),
             model: Some(ModelFields {
                 image: Some(set.model.image.as_str().into()),

@@ -5,7 +5,7 @@ use poolkeeper::api::v1::problem::Problem;
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::model::action::{Action, Because};
 use poolkeeper::model::ids::Key;
-use poolkeeper::model::inventory::{Native, Orchestration};
+use poolkeeper::model::inventory::{Eviction, Native, Orchestration, PriorityMix};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use poolkeeper::model::plan::{AskVerb, Verdict};
@@ -77,12 +77,18 @@ fn everything_that_is_said_arrives() {
 
     let set = r#"{"revision":"r2","capacity":3,"etag":"\"7\"","orchestration":"Flexible","zones":["2","1","2"],
         "readAt":"2026-03-01T11:59:58Z","complete":false,"busy":{"operation":"scale","since":"2026-03-01T11:00:00Z"},
-        "natives":["autoscale","rollingUpgrade"],"nativesUnknown":["autoscale"],"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}}}"#;
+        "natives":["autoscale","rollingUpgrade"],"nativesUnknown":["autoscale"],"spot":"delete",
+        "priorityMix":{"baseRegularPriorityCount":2,"regularPriorityPercentageAboveBase":50},"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}}}"#;
     let read = self::read(&snapshot_with("scaleSet", set)).unwrap();
     assert_eq!(read.set.etag.as_ref().unwrap().as_str(), "\"7\"");
     assert_eq!(read.set.natives, [Native::RollingUpgrade, Native::Autoscale]);
     assert_eq!(read.set.natives_unknown, [Native::Autoscale]);
     assert_eq!((read.set.zones.len(), read.set.complete), (2, false));
+    let mix = PriorityMix { base_regular: 2, regular_percent: 50 };
+    assert_eq!((read.set.spot, read.set.priority_mix), (Some(Eviction::Delete), Some(mix)));
+    let over = set.replace("AboveBase\":50", "AboveBase\":101");
+    let problem = self::read(&snapshot_with("scaleSet", &over)).unwrap_err().to_string();
+    assert!(problem.contains("101 is more than 100"), "{problem}");
     assert_eq!(read.set.model.unwrap().tags.len(), 1);
     let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
     assert_eq!(read.policy.scale_set.as_str(), id);

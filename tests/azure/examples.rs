@@ -7,7 +7,7 @@ use poolkeeper::adapters::azure::wire::supply::{Sku, Usage};
 use poolkeeper::adapters::azure::wire::vm::View;
 use poolkeeper::adapters::azure::wire::{Faults, Page, ScaleSet, Vm};
 use poolkeeper::model::ids::{InstanceId, VmId, Zone};
-use poolkeeper::model::inventory::{Native, Orchestration};
+use poolkeeper::model::inventory::{Eviction, Native, Orchestration, PriorityMix};
 use poolkeeper::model::machine::{Condition, Protection};
 use poolkeeper::model::time::Time;
 use serde_json::{Value, json};
@@ -253,4 +253,36 @@ fn recorded_status_documents_and_errors() {
     assert_eq!(failed.error.unwrap().code.as_deref(), Some("AllocationFailed"));
     let precondition = r#"{"error":{"code":"PreconditionFailed","message":"Etag provided in if-match header \"invalid\" does not match etag \"1\" of resource."}}"#;
     assert!(Faults::read(precondition.as_bytes()).has_code("preconditionfailed"));
+}
+
+fn flexible(capacity: u32) -> Value {
+    let mut set = set();
+    set["sku"]["capacity"] = json!(capacity);
+    set["properties"]["orchestrationMode"] = json!("Flexible");
+    set
+}
+
+/// As Microsoft's pages on Spot and Spot Priority Mix write it.
+#[tokio::test]
+async fn what_an_eviction_does_is_read_off_the_profile() {
+    let seen = async |priority: Value, eviction: Value, mix: Value| {
+        let mut set = flexible(0);
+        let profile = &mut set["properties"]["virtualMachineProfile"];
+        (profile["priority"], profile["evictionPolicy"]) = (priority, eviction);
+        set["properties"]["priorityMixPolicy"] = mix;
+        let seen = look(set, vec![]).await.set;
+        (seen.spot, seen.priority_mix)
+    };
+    let mixed =
+        || json!({"baseRegularPriorityCount": 10, "regularPriorityPercentageAboveBase": 50});
+    let mix = Some(PriorityMix { base_regular: 10, regular_percent: 50 });
+    let (spot, none) = (|| json!("Spot"), || Value::Null);
+    assert_eq!(seen(json!("Regular"), none(), none()).await, (None, None));
+    let deallocated = Some(Eviction::Deallocate);
+    assert_eq!(seen(spot(), none(), none()).await, (deallocated, None));
+    assert_eq!(seen(json!("Low"), json!("Deallocate"), none()).await, (deallocated, None));
+    assert_eq!(seen(spot(), json!("Delete"), none()).await, (Some(Eviction::Delete), None));
+    assert_eq!(seen(spot(), none(), mixed()).await, (deallocated, mix));
+    // Some of a mix are Spot whatever else the profile says.
+    assert_eq!(seen(none(), json!("Delete"), mixed()).await, (Some(Eviction::Delete), mix));
 }

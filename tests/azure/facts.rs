@@ -272,3 +272,102 @@ async fn a_version_that_is_being_changed_never_leads_back_to_an_older_one() {
     fresh.hand.turn(Span::minutes(6));
     assert_eq!(stands(&fresh).await.as_deref(), Some("2.0.0"));
 }
+
+/// A Flexible set, how many of its VMs are Regular and Spot, and what is left of three families and of spare capacity.
+async fn mixed(
+    properties: Value,
+    (regular, spot): (u32, u32),
+    left: [i64; 4],
+) -> Option<(String, u32)> {
+    let set = move || {
+        let mut set = set();
+        set["sku"]["capacity"] = json!(regular + spot);
+        set["properties"]["orchestrationMode"] = json!("Flexible");
+        set["properties"]["virtualMachineProfile"]["priority"] = json!("Spot");
+        for (key, value) in properties.as_object().unwrap() {
+            set["properties"][key] = value.clone();
+        }
+        set
+    };
+    let vm = move |n: u32| {
+        let mut vm = crate::kit::machine(n);
+        vm["name"] = json!(format!("web_{n:08x}"));
+        vm["properties"]["virtualMachineScaleSet"] = json!({"id": crate::kit::SET});
+        vm["properties"]["priority"] = if n < regular { Value::Null } else { json!("Spot") };
+        vm
+    };
+    let kit = seen(move |heard: &Heard| match () {
+        () if heard.target.contains("userData") => Says::json(&set()),
+        () if heard.target.contains("/usages") => {
+            let names = ["standardDSv3Family", "b", "c", "lowPriorityCores"];
+            let usages = names.into_iter().zip(left).filter(|(_, left)| *left >= 0);
+            let usages: Vec<Value> = usages.map(|(name, left)| usage(name, 0, left)).collect();
+            Says::json(&json!({"value": usages}))
+        }
+        () if heard.target.contains("/skus") => {
+            let of = |name: &str, cores: &str, family: &str| {
+                let mut size = size(name, cores);
+                size["family"] = json!(family);
+                size
+            };
+            Says::json(&json!({"value": [size("Standard_D2s_v3", "2"),
+                of("Standard_B4", "4", "b"), of("Standard_C8", "8", "c")]}))
+        }
+        () if heard.target.contains("Compute/virtualMachines?") => {
+            Says::json(&json!({"value": (0..regular + spot).map(vm).collect::<Vec<_>>()}))
+        }
+        () => usual(heard),
+    });
+    let quota = kit.await.azure.quota(&set_id()).await?;
+    Some((quota.family.into(), quota.cores_left / quota.cores_each))
+}
+
+#[tokio::test]
+async fn a_mix_of_priorities_needs_the_quota_of_the_kind_that_comes_next() {
+    let mix = |base: u32, percent: u32| {
+        json!({"priorityMixPolicy": {"baseRegularPriorityCount": base,
+            "regularPriorityPercentageAboveBase": percent}})
+    };
+    for (policy, there, (cores, spot), expected) in [
+        // Two more Regular ones fill the base; then there is no room for Spot.
+        (mix(4, 0), (2, 0), (100, 0), ("lowPriorityCores", 2)),
+        (mix(4, 0), (2, 0), (2, 100), ("standardDSv3Family", 1)),
+        // The base is there: only Spot comes, however little the family has left.
+        (mix(2, 0), (2, 0), (0, 6), ("lowPriorityCores", 3)),
+        // Half and half above it, Spot first.
+        (mix(2, 50), (2, 0), (100, 4), ("lowPriorityCores", 4)),
+        (mix(2, 50), (2, 0), (2, 100), ("standardDSv3Family", 3)),
+        // Spot VMs were evicted: they come back before more Regular ones do.
+        (mix(0, 50), (4, 0), (0, 100), ("standardDSv3Family", 5)),
+        (mix(0, 100), (1, 0), (6, 0), ("standardDSv3Family", 3)),
+    ] {
+        let told = mixed(policy.clone(), there, [cores, -1, -1, spot]).await;
+        let expected = Some((expected.0.to_owned(), expected.1));
+        assert_eq!(told, expected, "{policy} {there:?} {cores} {spot}");
+    }
+    assert_eq!(mixed(mix(2, 50), (2, 0), [100, -1, -1, -1]).await, None, "of Spot it is unknown");
+}
+
+#[tokio::test]
+async fn a_mix_of_sizes_is_short_of_quota_where_each_of_them_is() {
+    let sizes = |names: &[&str]| {
+        let sizes: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        json!({"skuProfile": {"vmSizes": sizes, "allocationStrategy": "LowestPrice"},
+            "virtualMachineProfile": {"priority": "Regular"}})
+    };
+    let three = || sizes(&["Standard_D2s_v3", "Standard_B4", "Standard_C8"]);
+    let told = async |left| mixed(three(), (1, 0), left).await;
+    assert_eq!(
+        told([1, 8, 9, 0]).await,
+        Some(("b".to_owned(), 2)),
+        "Azure takes the one with room"
+    );
+    let short = told([1, 3, 7, 100]).await.unwrap();
+    assert_eq!(short.1, 0, "{short:?}");
+    assert_eq!(told([1, 3, -1, 100]).await, None, "what one family has left is not known");
+    let unlisted = sizes(&["Standard_D2s_v3", "Standard_New"]);
+    assert_eq!(mixed(unlisted, (1, 0), [1, 1, 1, 1]).await, None);
+    let plain = json!({"skuProfile": {"vmSizes": ["Standard_B4"]},
+        "virtualMachineProfile": {"priority": "Regular"}});
+    assert_eq!(mixed(plain, (1, 0), [0, 8, 0, 0]).await, Some(("b".to_owned(), 2)));
+}

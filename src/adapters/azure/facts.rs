@@ -9,7 +9,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::Azure;
-use super::known::Fresh;
+use super::known::{Fresh, Makes};
 use super::path::{self, SetPath};
 use super::throttle::Class;
 use super::wire::Page;
@@ -86,6 +86,50 @@ pub(super) type Left = Option<Arc<[(Box<str>, u32)]>>;
 pub(super) struct Watched {
     set: ScaleSetId,
     follow: Option<Box<str>>,
+}
+
+/// Machines that a quota has room for.
+fn machines_in(quota: &Quota) -> u32 {
+    quota.cores_left.checked_div(quota.cores_each).unwrap_or(u32::MAX)
+}
+
+// 1,000: no set has more machines.
+const MOST_MACHINES: u32 = 1000;
+
+impl Makes {
+    /// What is left for machines of this size. `None`: it is not known.
+    fn room(self, size: &Size, left: impl Fn(&str) -> Option<u32>) -> Option<Quota> {
+        let of = |family: &str, left: u32| Quota {
+            family: family.into(),
+            cores_left: if size.closed { 0 } else { left },
+            cores_each: size.cores,
+        };
+        // Spare capacity is counted by itself; else both limits hold, of the family and of all cores of the region.
+        let spot = || Some(of(SPOT_CORES, left(SPOT_CORES)?));
+        let all = || left(ALL_CORES).unwrap_or(u32::MAX);
+        let regular = || Some(of(&size.family, left(&size.family)?.min(all())));
+        let (mix, capacity, mut has) = match self {
+            Makes::Regular => return regular(),
+            Makes::Spot => return spot(),
+            Makes::Mixed { mix, capacity, regular } => (mix, capacity, regular),
+        };
+        let (regular, spot) = (regular()?, spot()?);
+        let (mut fit_regular, mut fit_spot) = (machines_in(&regular), machines_in(&spot));
+        // Each machine is of the kind that the mix lacks then; the first for which there is no room is the limit.
+        for made in 0..MOST_MACHINES {
+            let lacks_regular = has < mix.regular_of(capacity.saturating_add(made + 1));
+            let (fit, quota) = match lacks_regular {
+                true => (&mut fit_regular, &regular),
+                false => (&mut fit_spot, &spot),
+            };
+            let Some(rest) = fit.checked_sub(1) else {
+                return Some(of(&quota.family, made.saturating_mul(size.cores)));
+            };
+            *fit = rest;
+            has += u32::from(lacks_regular);
+        }
+        Some(of(&size.family, MOST_MACHINES.saturating_mul(size.cores)))
+    }
 }
 
 impl ReadFacts for Azure {
@@ -194,20 +238,17 @@ impl Azure {
     pub async fn quota(&self, set: &ScaleSetId) -> Option<Quota> {
         let path = SetPath::parse(set).ok()?;
         let known = self.shelf.of(set)?;
-        let size = known.size?;
         let sizes = self.sizes(&path.subscription, &known.location).await?;
-        let named = size.to_ascii_lowercase();
-        let (_, Size { family, cores, closed }) =
-            sizes.iter().find(|(name, _)| **name == *named)?;
+        let size = |name: &str| {
+            let named = name.to_ascii_lowercase();
+            sizes.iter().find(|(name, _)| **name == *named).map(|(_, size)| size)
+        };
+        let sizes = known.sizes.iter().map(|name| size(name)).collect::<Option<Vec<_>>>()?;
         let left = self.usages(&path.subscription, &known.location).await?;
         let of = |name: &str| left.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|l| l.1);
-        // Spare capacity is counted by itself; else both limits hold, of the family and of all cores of the region.
-        let (family, cores_left) = match known.spot {
-            true => (SPOT_CORES.into(), of(SPOT_CORES)?),
-            false => (family.clone(), of(family)?.min(of(ALL_CORES).unwrap_or(u32::MAX))),
-        };
-        let cores_left = if *closed { 0 } else { cores_left };
-        Some(Quota { family, cores_left, cores_each: *cores })
+        let rooms = sizes.into_iter().map(|size| known.makes.room(size, of));
+        // Azure chooses among several sizes, so their quota is short only where it is short for each of them.
+        rooms.collect::<Option<Vec<_>>>()?.into_iter().max_by_key(machines_in)
     }
 
     async fn sizes(&self, subscription: &str, location: &str) -> Sizes {

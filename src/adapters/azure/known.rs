@@ -12,7 +12,7 @@ use super::print::{Model, Step};
 use super::protection::ProtectionRead;
 use crate::model::action::Target;
 use crate::model::ids::{InstanceId, Key, ScaleSetId, Zone};
-use crate::model::inventory::Orchestration;
+use crate::model::inventory::{Orchestration, PriorityMix};
 use crate::model::machine::identity;
 use crate::model::time::{Span, Time};
 
@@ -24,9 +24,9 @@ const ANEW_FOR: Span = Span::days(1);
 pub(super) struct Known {
     pub orchestration: Orchestration,
     pub location: Box<str>,
-    pub size: Option<Box<str>>,
-    /// Its machines are of spare capacity, which has a quota of its own.
-    pub spot: bool,
+    /// The sizes that its machines may have. Empty: they are not known.
+    pub sizes: Vec<Box<str>>,
+    pub makes: Makes,
     /// Its machines' OS disks are on their hosts.
     pub ephemeral: bool,
     pub model: Model,
@@ -35,6 +35,19 @@ pub(super) struct Known {
     /// Every tag of the set: a write of some carries the others along.
     pub tags: BTreeMap<String, String>,
     pub rows: Arc<[Row]>,
+}
+
+/// Of which priority the machines are that a set makes. Spare capacity has a quota of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Makes {
+    Regular,
+    Spot,
+    /// The mix decides by how many there are: the goal, and those that are Regular.
+    Mixed {
+        mix: PriorityMix,
+        capacity: u32,
+        regular: u32,
+    },
 }
 
 /// What the last look showed of one machine.

@@ -12,17 +12,17 @@ use super::condition::{condition, protection, worked_on};
 use super::facts::Autoscale;
 use super::http::{Ask, Unheard, Verb};
 use super::image::ImageKind;
-use super::known::{Known, Row, Shelf, Since};
+use super::known::{Known, Makes, Row, Shelf, Since};
 use super::members::{Belongs, Members, members};
 use super::path::SetPath;
 use super::print::{Model, Past, image_name};
 use super::refusal;
 use super::throttle::{Asked, Class};
-use super::wire::set::Switch;
+use super::wire::set::{Switch, is_spot};
 use super::wire::{Page, ScaleSet, Vm, some};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
-    Eviction, Gap, Instance, Inventory, ModelFields, Native, Orchestration, SetSeen,
+    Eviction, Gap, Instance, Inventory, ModelFields, Native, Orchestration, PriorityMix, SetSeen,
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Protection, identity};
@@ -42,7 +42,7 @@ impl ReadCloud for Azure {
             self.arm.locate(set, &location.to_ascii_lowercase().replace(' ', ""));
         }
         let rows = self.read_machines(set, &path, &seen, began).await?;
-        let Rows { mut instances, mut gaps, known, .. } = rows;
+        let Rows { mut instances, mut gaps, known, regular, .. } = rows;
         let mut shown = seen.shown(began, gaps.is_empty());
         let protections = async {
             match seen.orchestration {
@@ -62,7 +62,7 @@ impl ReadCloud for Azure {
             Autoscale::Unknown => shown.natives_unknown.push(Native::Autoscale),
         }
         shown.natives.sort_unstable();
-        self.shelf.keep(set, seen.known(known));
+        self.shelf.keep(set, seen.known(known, regular));
         let mut seen = Inventory { set: shown, instances, gaps };
         Self::lay_locks(&locks, &path, &mut seen);
         Ok(seen)
@@ -131,6 +131,7 @@ impl Azure {
             shelf: &self.shelf,
             instances: Vec::new(),
             known: Vec::new(),
+            regular: 0,
             gaps: Vec::new(),
             zones: Same(Vec::new()),
             revisions: Same(Vec::new()),
@@ -217,6 +218,8 @@ struct Rows<'a> {
     shelf: &'a Shelf,
     instances: Vec<Instance>,
     known: Vec<Row>,
+    /// How many of them are not of spare capacity.
+    regular: u32,
     gaps: Vec<Gap>,
     zones: Same<Zone>,
     revisions: Same<Revision>,
@@ -278,6 +281,9 @@ impl Rows<'_> {
                 Some((instance, known)) => {
                     self.instances.push(instance);
                     self.known.push(known);
+                    let properties = vm.properties.as_ref();
+                    let priority = properties.and_then(|p| some(p.priority.as_ref()));
+                    self.regular += u32::from(!priority.is_some_and(is_spot));
                 }
                 None => self.nameless(vm, "shows neither its identity nor its birth"),
             },
@@ -378,6 +384,7 @@ impl Read {
                 true => Eviction::Delete,
                 false => Eviction::Deallocate,
             }),
+            priority_mix: self.priority_mix(),
             vm_size: size.clone(),
             model: Some(ModelFields { image, vm_size: size, tags }),
         }
@@ -388,12 +395,31 @@ impl Read {
         tags.map(|(key, value)| (key.clone(), value.clone().unwrap_or_default())).collect()
     }
 
-    fn known(&self, rows: Vec<Row>) -> Known {
+    fn priority_mix(&self) -> Option<PriorityMix> {
+        let policy = self.set.priority_mix()?;
+        Some(PriorityMix {
+            base_regular: policy.base_regular_priority_count.unwrap_or(0),
+            regular_percent: policy.regular_priority_percentage_above_base.unwrap_or(0),
+        })
+    }
+
+    fn known(&self, rows: Vec<Row>, regular: u32) -> Known {
+        let makes = match self.priority_mix() {
+            Some(mix) => {
+                // Those of the goal that are not listed yet come as the mix says.
+                let unlisted = self.capacity.saturating_sub(rows.len() as u32);
+                let lacks = mix.regular_of(self.capacity).saturating_sub(regular);
+                let regular = regular + lacks.min(unlisted);
+                Makes::Mixed { mix, capacity: self.capacity, regular }
+            }
+            None if self.set.is_spot() => Makes::Spot,
+            None => Makes::Regular,
+        };
         Known {
             orchestration: self.orchestration,
             location: self.set.location.as_deref().unwrap_or_default().into(),
-            size: self.set.size().map(Into::into),
-            spot: self.set.is_spot(),
+            sizes: self.set.sizes().into_iter().map(Into::into).collect(),
+            makes,
             ephemeral: self.set.is_ephemeral(),
             model: self.model.clone(),
             image: self.set.image().as_ref().and_then(ImageKind::of),

@@ -8,7 +8,7 @@ use super::facts::{Standing, headline};
 use crate::api::v1::{self, API_VERSION};
 use crate::daemon::HealthSource;
 use crate::model::ids::Zone;
-use crate::model::inventory::{LockLevel, Orchestration};
+use crate::model::inventory::{Eviction, LockLevel, Orchestration};
 
 /// What it takes from the plan as it stands there.
 #[derive(Serialize, Deserialize)]
@@ -70,6 +70,14 @@ fn facts(standing: &Standing<'_>) -> Value {
             },
             "location": anatomy.location,
             "vmSize": snapshot.set.vm_size,
+            "spot": snapshot.set.spot.map(|eviction| match eviction {
+                Eviction::Deallocate => "deallocate",
+                Eviction::Delete => "delete",
+            }),
+            "priorityMix": snapshot.set.priority_mix.map(|mix| json!({
+                "baseRegularPriorityCount": mix.base_regular,
+                "regularPriorityPercentageAboveBase": mix.regular_percent,
+            })),
             "zones": snapshot.set.zones.iter().map(Zone::as_str).collect::<Vec<_>>(),
             "state": anatomy.state,
             "natives": standing.natives,

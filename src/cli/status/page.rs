@@ -7,7 +7,7 @@ use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, list, nearer, plain, wrap};
 use crate::daemon::HealthSource;
 use crate::model::ids::Zone;
-use crate::model::inventory::Orchestration;
+use crate::model::inventory::{Eviction, Orchestration, SetSeen};
 use crate::model::policy::Owner;
 
 /// Ids in one line; the rest are counted.
@@ -94,7 +94,21 @@ fn size(standing: &Standing<'_>) -> String {
         let zones: Vec<&str> = set.zones.iter().map(Zone::as_str).collect();
         parts.push(format!("zones {}", zones.join(", ")));
     }
+    parts.extend(priority(set));
     parts.join(" · ")
+}
+
+/// Which machines are Spot, and what an eviction does to them.
+fn priority(set: &SetSeen) -> Option<String> {
+    let eviction = match set.spot? {
+        Eviction::Deallocate => "deallocated",
+        Eviction::Delete => "deleted",
+    };
+    let of = set.priority_mix.map_or("Spot".to_owned(), |mix| {
+        let (base, percent) = (mix.base_regular, mix.regular_percent);
+        format!("{base} Regular, above them {percent}% Regular and the rest Spot")
+    });
+    Some(format!("{of} ({eviction} when evicted)"))
 }
 
 fn machines(standing: &Standing<'_>) -> String {
@@ -181,5 +195,25 @@ fn plan(standing: &Standing<'_>, row: &mut impl FnMut(&str, String, Style)) {
             format!("and {}; `poolkeeper plan` tells them all", count(more, "more hold")),
             Style::Plain,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::Revision;
+    use crate::model::inventory::PriorityMix;
+    use crate::model::time::Time;
+
+    #[test]
+    fn who_is_evicted_and_how_is_told() {
+        let mut set = SetSeen::new(Revision::new("r"), 3, Time::from_millis(0));
+        assert_eq!(priority(&set), None);
+        set.spot = Some(Eviction::Deallocate);
+        assert_eq!(priority(&set).as_deref(), Some("Spot (deallocated when evicted)"));
+        set.spot = Some(Eviction::Delete);
+        set.priority_mix = Some(PriorityMix { base_regular: 10, regular_percent: 50 });
+        let told = "10 Regular, above them 50% Regular and the rest Spot (deleted when evicted)";
+        assert_eq!(priority(&set).as_deref(), Some(told));
     }
 }

@@ -79,8 +79,8 @@ fn known(model: Model, since: Since, step: Step) -> Known {
     Known {
         orchestration: Orchestration::Uniform,
         location: "l".into(),
-        size: None,
-        spot: false,
+        sizes: Vec::new(),
+        makes: Makes::Regular,
         ephemeral: false,
         model,
         image: None,

@@ -41,9 +41,18 @@ pub struct SetProperties {
     pub automatic_repairs_policy: Option<Switch>,
     pub virtual_machine_profile: Option<Value>,
     pub sku_profile: Option<Value>,
+    pub priority_mix_policy: Option<PriorityMixPolicy>,
     pub single_placement_group: Option<bool>,
     pub resiliency_policy: Option<Resiliency>,
     pub spot_restore_policy: Option<Switch>,
+}
+
+/// How many of the machines are Regular where the others are Spot.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PriorityMixPolicy {
+    pub base_regular_priority_count: Option<u32>,
+    pub regular_priority_percentage_above_base: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -79,6 +88,11 @@ pub struct Resiliency {
     pub automatic_zone_rebalancing_policy: Option<Switch>,
 }
 
+/// Spare capacity. `Low` is what it was called first.
+pub fn is_spot(priority: &str) -> bool {
+    ["Spot", "SpotPlus", "Low"].iter().any(|word| priority.eq_ignore_ascii_case(word))
+}
+
 impl ScaleSet {
     pub fn read(bytes: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(bytes)
@@ -94,24 +108,33 @@ impl ScaleSet {
         Image::deserialize(image).ok()
     }
 
-    fn says(&self, pointer: &str, words: &[&str]) -> bool {
-        let said = self.profile().and_then(|profile| profile.pointer(pointer)?.as_str());
-        said.is_some_and(|said| words.iter().any(|word| said.eq_ignore_ascii_case(word)))
+    /// What the profile says at this place.
+    fn said(&self, pointer: &str) -> Option<&str> {
+        self.profile()?.pointer(pointer)?.as_str()
     }
 
-    /// Of spare capacity. `Low` is what it was called first.
+    fn says(&self, pointer: &str, word: &str) -> bool {
+        self.said(pointer).is_some_and(|said| said.eq_ignore_ascii_case(word))
+    }
+
+    /// Its machines are of spare capacity, all or some of them.
     pub fn is_spot(&self) -> bool {
-        self.says("/priority", &["Spot", "SpotPlus", "Low"])
+        self.said("/priority").is_some_and(is_spot) || self.priority_mix().is_some()
+    }
+
+    /// Machines of both priorities.
+    pub fn priority_mix(&self) -> Option<PriorityMixPolicy> {
+        self.properties.as_ref()?.priority_mix_policy
     }
 
     /// What becomes of a spot machine that is evicted; Azure deallocates it where the set does not say.
     pub fn deletes_evicted(&self) -> bool {
-        self.says("/evictionPolicy", &["Delete"])
+        self.says("/evictionPolicy", "Delete")
     }
 
     /// OS disks on the hosts of the machines.
     pub fn is_ephemeral(&self) -> bool {
-        self.says("/storageProfile/osDisk/diffDiskSettings/option", &["Local"])
+        self.says("/storageProfile/osDisk/diffDiskSettings/option", "Local")
     }
 
     /// `Mix`: machines of several sizes, so no size is the set's.
@@ -119,5 +142,14 @@ impl ScaleSet {
         let mixed = self.properties.as_ref().is_some_and(|p| p.sku_profile.is_some());
         let name = self.sku.as_ref()?.name.as_deref()?;
         (!mixed && !name.is_empty() && !name.eq_ignore_ascii_case("mix")).then_some(name)
+    }
+
+    /// The sizes that its machines may have: its own, or those it mixes. Empty: they are not known.
+    pub fn sizes(&self) -> Vec<&str> {
+        let profile = self.properties.as_ref().and_then(|p| p.sku_profile.as_ref());
+        let Some(profile) = profile else { return self.size().into_iter().collect() };
+        let sizes = profile.get("vmSizes").and_then(Value::as_array).into_iter().flatten();
+        let names = sizes.map(|size| size.get("name").unwrap_or(size).as_str());
+        names.collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 }

@@ -43,6 +43,9 @@ pub struct Properties<'a> {
     pub hardware_profile: Option<Hardware<'a>>,
     #[serde(borrow)]
     pub storage_profile: Option<Storage<'a>>,
+    /// Of a Flexible set's VM; a Regular one need not say it.
+    #[serde(borrow)]
+    pub priority: Option<Text<'a>>,
     pub protection_policy: Option<Protection>,
     #[serde(borrow)]
     pub instance_view: Option<View<'a>>,

@@ -9,7 +9,9 @@ use crate::api::v1::diagnostic::{Code, nearest, quote};
 use crate::api::v1::state::{self, StateError};
 use crate::api::v1::wire::{Text, Word};
 use crate::model::ids::{AskId, Etag, InstanceId, NodeName, VmId};
-use crate::model::inventory::{Busy, Lock, ModelFields, Native, Orchestration, SetSeen};
+use crate::model::inventory::{
+    Busy, Lock, ModelFields, Native, Orchestration, PriorityMix, SetSeen,
+};
 use crate::model::machine::{
     Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
@@ -106,6 +108,7 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
         natives_unknown: natives(&set.natives_unknown),
         locks: locks(set.locks.as_deref().unwrap_or_default())?,
         spot: set.spot.map(|word| word.0),
+        priority_mix: set.priority_mix.as_ref().map(priority_mix).transpose()?,
         vm_size: set.vm_size.as_ref().map(Text::to_box),
         model: set.model.as_ref().map(fields),
     })
@@ -121,6 +124,15 @@ fn locks(all: &[wire::Lock<'_>]) -> Result<Vec<Lock>, Fault> {
     let mut locks: Vec<Lock> = all.iter().map(lock).collect();
     locks.sort_unstable();
     Ok(locks)
+}
+
+fn priority_mix(mix: &wire::PriorityMix) -> Result<PriorityMix, Fault> {
+    let percent = mix.regular_priority_percentage_above_base;
+    if percent > 100 {
+        let path = "scaleSet.priorityMix.regularPriorityPercentageAboveBase";
+        return Err(Fault::new(path, Code::BadValue, format!("{percent} is more than 100")));
+    }
+    Ok(PriorityMix { base_regular: mix.base_regular_priority_count, regular_percent: percent })
 }
 
 pub(super) fn fields(fields: &wire::Fields<'_>) -> ModelFields {

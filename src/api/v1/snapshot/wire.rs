@@ -61,10 +61,18 @@ pub(super) struct ScaleSet<'a> {
     #[serde(borrow)]
     pub locks: Option<Vec<Lock<'a>>>,
     pub spot: Option<Word<Eviction>>,
+    pub priority_mix: Option<PriorityMix>,
     #[serde(borrow)]
     pub vm_size: Option<Text<'a>>,
     #[serde(borrow)]
     pub model: Option<Fields<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct PriorityMix {
+    pub base_regular_priority_count: u32,
+    pub regular_priority_percentage_above_base: u32,
 }
 
 #[derive(Deserialize)]
