@@ -197,6 +197,8 @@ pub struct SetSeen {
     pub orchestration: Orchestration,
     /// Empty: regional.
     pub zones: Vec<Zone>,
+    /// Attached by people: the set did not make them. They are neither counted nor ever acted on.
+    pub attached: Vec<InstanceId>,
     /// When the successful read began.
     pub read_at: Time,
     /// False: the listing was cut short.
@@ -224,6 +226,7 @@ impl SetSeen {
             etag: None,
             orchestration: Orchestration::Uniform,
             zones: Vec::new(),
+            attached: Vec::new(),
             read_at,
             complete: true,
             busy: None,

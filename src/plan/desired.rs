@@ -308,7 +308,9 @@ fn agrees_with_list(input: &Input, pending: u32) -> bool {
     };
     let staying = || input.machines.iter().filter(|machine| !leaves(machine));
     let listed = staying().filter(|machine| machine.missed == 0).count() + pending as usize;
-    listed == input.set.capacity as usize && staying().all(|machine| machine.missed == 0)
+    // No document says whether the capacity counts attached VMs.
+    let counts = [listed, listed + input.set.attached.len()];
+    counts.contains(&(input.set.capacity as usize)) && staying().all(|machine| machine.missed == 0)
 }
 
 /// Machines that the last listing showed on their way out, and that nobody of us asked to go.

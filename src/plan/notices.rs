@@ -1,5 +1,7 @@
 //! What a person should know whatever is done.
 
+use crate::model::ids::InstanceId;
+use crate::model::quantity::counted;
 use crate::model::rollout::Stage;
 use crate::model::time::Span;
 
@@ -15,6 +17,9 @@ const LOOKS_AHEAD: usize = 16;
 // 30 s: as long as the last moments of a token are taken for.
 const CLOCKS_AGREE: Span = Span::seconds(30);
 
+/// Attached VMs that are named.
+const NAMES: usize = 5;
+
 pub(super) fn notices(desk: &Desk, raised: i64) -> Vec<Box<str>> {
     let mut notices: Vec<Box<str>> = Vec::new();
     if desk.resolved.forced {
@@ -29,11 +34,25 @@ pub(super) fn notices(desk: &Desk, raised: i64) -> Vec<Box<str>> {
     notices.extend(exceeds_window(desk).map(Into::into));
     notices.extend(past_checkpoint(desk, raised).map(Into::into));
     notices.extend(clocks_apart(desk).map(Into::into));
+    notices.extend(attached(desk).map(Into::into));
     if let Some(busy) = &desk.input.set.busy {
         notices
             .push(format!("another client's {} runs since {}", busy.operation, busy.since).into());
     }
     notices
+}
+
+fn attached(desk: &Desk) -> Option<String> {
+    let all = &desk.input.set.attached;
+    let names: Vec<&str> = all.iter().take(NAMES).map(InstanceId::as_str).collect();
+    let more = if all.len() > names.len() { ", …" } else { "" };
+    let say = format!(
+        "{} attached ({}{more}): this scale set did not make what is attached, so Poolkeeper neither counts nor removes it; \
+         detach it, or delete the VM in Azure",
+        counted(all.len(), "VM"),
+        names.join(", ")
+    );
+    (!all.is_empty()).then_some(say)
 }
 
 /// Lost machines and growth are made up for whatever a checkpoint says.

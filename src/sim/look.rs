@@ -99,6 +99,7 @@ impl Stage {
                 world::Orchestration::Flexible => Orchestration::Flexible,
             },
             zones: set.zones.iter().map(|zone| Zone::new(zone.to_string())).collect(),
+            attached: Vec::new(),
             read_at: began,
             complete,
             busy: None,

@@ -4,7 +4,7 @@ use poolkeeper::api::v1::diagnostic::Code;
 use poolkeeper::api::v1::problem::Problem;
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::model::action::{Action, Because};
-use poolkeeper::model::ids::Key;
+use poolkeeper::model::ids::{InstanceId, Key};
 use poolkeeper::model::inventory::{Eviction, Native, Orchestration, PriorityMix};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
@@ -77,13 +77,14 @@ fn everything_that_is_said_arrives() {
 
     let set = r#"{"revision":"r2","capacity":3,"etag":"\"7\"","orchestration":"Flexible","zones":["2","1","2"],
         "readAt":"2026-03-01T11:59:58Z","complete":false,"busy":{"operation":"scale","since":"2026-03-01T11:00:00Z"},
-        "natives":["autoscale","rollingUpgrade"],"nativesUnknown":["autoscale"],"spot":"delete",
+        "natives":["autoscale","rollingUpgrade"],"nativesUnknown":["autoscale"],"attached":["vm-2","db"],"spot":"delete",
         "priorityMix":{"baseRegularPriorityCount":2,"regularPriorityPercentageAboveBase":50},"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}}}"#;
     let read = self::read(&snapshot_with("scaleSet", set)).unwrap();
     assert_eq!(read.set.etag.as_ref().unwrap().as_str(), "\"7\"");
     assert_eq!(read.set.natives, [Native::RollingUpgrade, Native::Autoscale]);
     assert_eq!(read.set.natives_unknown, [Native::Autoscale]);
     assert_eq!((read.set.zones.len(), read.set.complete), (2, false));
+    assert_eq!(read.set.attached, ["db", "vm-2"].map(InstanceId::new));
     let mix = PriorityMix { base_regular: 2, regular_percent: 50 };
     assert_eq!((read.set.spot, read.set.priority_mix), (Some(Eviction::Delete), Some(mix)));
     let over = set.replace("AboveBase\":50", "AboveBase\":101");

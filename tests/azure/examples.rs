@@ -255,11 +255,57 @@ fn recorded_status_documents_and_errors() {
     assert!(Faults::read(precondition.as_bytes()).has_code("preconditionfailed"));
 }
 
+/// A VM of a Flexible set, as the list of VMs shows it.
+fn member(name: &str, computer: &str, image: &str) -> Value {
+    let mut row = machine(0);
+    row["name"] = json!(name);
+    (row["instanceId"], row["sku"]) = (Value::Null, Value::Null);
+    let properties = &mut row["properties"];
+    properties["vmId"] = json!(format!("id-{name}"));
+    properties["latestModelApplied"] = Value::Null;
+    properties["hardwareProfile"] = json!({"vmSize": "Standard_D2s_v3"});
+    properties["virtualMachineScaleSet"] = json!({"id": SET});
+    properties["osProfile"] = json!({"computerName": computer});
+    properties["storageProfile"]["imageReference"]["version"] = json!(image);
+    row
+}
+
 fn flexible(capacity: u32) -> Value {
     let mut set = set();
     set["sku"]["capacity"] = json!(capacity);
     set["properties"]["orchestrationMode"] = json!("Flexible");
+    set["properties"]["virtualMachineProfile"]["osProfile"] = json!({"computerNamePrefix": "web"});
     set
+}
+
+/// As in Microsoft's page on attaching: another image, a name and a computer of its own.
+#[tokio::test]
+async fn a_vm_that_was_attached_is_no_machine_of_the_pool() {
+    let made = member("web_1a2b3c4d", "webQ7K2ZX", "1.0");
+    let rows = || {
+        let dated = member("web_20260301", "web-20260301", "9.9");
+        vec![member("myVM", "myVM", "9.9"), made.clone(), dated]
+    };
+    // Whether the capacity counts them no document says.
+    for capacity in [1, 3] {
+        let seen = look(flexible(capacity), rows()).await;
+        let ids: Vec<&str> = seen.instances.iter().map(|row| row.id.as_str()).collect();
+        assert_eq!(ids, ["web_1a2b3c4d"]);
+        assert_eq!(seen.set.attached, ["myVM", "web_20260301"].map(InstanceId::new));
+        assert_eq!(seen.instances[0].revision.as_ref(), Some(&seen.set.revision));
+        assert!(seen.set.complete, "{:?}", seen.gaps);
+    }
+}
+
+#[tokio::test]
+async fn where_no_vm_has_a_name_of_the_set_nothing_is_believed() {
+    let rows = || vec![member("myVM", "myVM", "1.0"), member("db", "db", "1.0")];
+    let seen = look(flexible(2), rows()).await;
+    assert!(!seen.set.complete && seen.instances.is_empty());
+    assert!(seen.gaps.iter().any(|gap| gap.why.contains("`web_` and eight digits")));
+    // The capacity does not count them, so the set made none.
+    let seen = look(flexible(1), rows()).await;
+    assert_eq!((seen.set.complete, seen.set.attached.len()), (true, 2));
 }
 
 /// As Microsoft's pages on Spot and Spot Priority Mix write it.

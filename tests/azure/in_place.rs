@@ -208,7 +208,7 @@ fn flexible(ephemeral: bool) -> Shown {
         vm["properties"].as_object_mut().unwrap().remove("latestModelApplied");
         vm
     };
-    Shown::new(set, vec![vm("web_a", 0), vm("web_b", 1)])
+    Shown::new(set, vec![vm("web_0000000a", 0), vm("web_0000000b", 1)])
 }
 
 fn of(name: &str, n: &str) -> poolkeeper::model::action::Target {
@@ -222,20 +222,22 @@ fn of(name: &str, n: &str) -> poolkeeper::model::action::Target {
 async fn vms_of_a_flexible_set_are_started_and_stopped_each_by_itself() {
     let kit = flexible(false).kit().await;
     rows(&kit).await;
-    let (sheet, both) = (Sheet::new(), [of("web_b", "1"), of("web_a", "0")]);
+    let (sheet, both) = (Sheet::new(), [of("web_0000000b", "1"), of("web_0000000a", "0")]);
     assert_eq!(kit.azure.restore(&sheet.order(), &both).await, Answer::Accepted(None));
-    for name in ["web_a", "web_b"] {
+    for name in ["web_0000000a", "web_0000000b"] {
         assert_eq!(kit.server.count("POST", &format!("{VMS}/{name}/start?")), 1);
     }
     assert_eq!(kit.azure.deallocate(&sheet.order(), &both[..1]).await, Answer::Accepted(None));
-    assert!(kit.server.heard().pop().unwrap().is("POST", &format!("{VMS}/web_b/deallocate?")));
+    assert!(
+        kit.server.heard().pop().unwrap().is("POST", &format!("{VMS}/web_0000000b/deallocate?"))
+    );
     assert_eq!(kit.server.count("POST", "virtualMachineScaleSets"), 0);
 }
 
 #[tokio::test]
 async fn the_first_refusal_stops_them_and_what_was_begun_stays_begun() {
     let shown = flexible(false);
-    for (bad, sent) in [("web_a", 1), ("web_b", 2)] {
+    for (bad, sent) in [("web_0000000a", 1), ("web_0000000b", 2)] {
         let (shown, inner) = (shown.clone(), shown.clone());
         drop(shown);
         let kit = kit(move |heard: &Heard| {
@@ -253,7 +255,10 @@ async fn the_first_refusal_stops_them_and_what_was_begun_stays_begun() {
         .await;
         rows(&kit).await;
         let sheet = Sheet::new();
-        let answer = kit.azure.restore(&sheet.order(), &[of("web_a", "0"), of("web_b", "1")]).await;
+        let answer = kit
+            .azure
+            .restore(&sheet.order(), &[of("web_0000000a", "0"), of("web_0000000b", "1")])
+            .await;
         match sent {
             1 => assert!(matches!(answer, Answer::Refused(no) if no.refusal == Refusal::Forbidden)),
             _ => assert_eq!(answer, Answer::Accepted(None)),
@@ -267,7 +272,7 @@ async fn a_flexible_set_gives_new_disks_only_where_they_are_on_the_host() {
     let kit = flexible(false).kit().await;
     rows(&kit).await;
     let sheet = Sheet::new();
-    let one = [of("web_a", "0")];
+    let one = [of("web_0000000a", "0")];
     let to = Revision::new("r");
     let Answer::Refused(no) = kit.azure.reimage(&sheet.order(), &one, &to).await else { panic!() };
     assert_eq!(
@@ -278,7 +283,7 @@ async fn a_flexible_set_gives_new_disks_only_where_they_are_on_the_host() {
     let kit = flexible(true).kit().await;
     rows(&kit).await;
     assert_eq!(kit.azure.reimage(&sheet.order(), &one, &to).await, Answer::Accepted(None));
-    assert!(kit.server.heard().pop().unwrap().is("POST", &format!("{VMS}/web_a/reimage?")));
+    assert!(kit.server.heard().pop().unwrap().is("POST", &format!("{VMS}/web_0000000a/reimage?")));
 }
 
 #[tokio::test]

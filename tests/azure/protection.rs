@@ -19,7 +19,7 @@ type Members = Arc<Mutex<Vec<(&'static str, Says)>>>;
 
 fn vm(n: u32) -> Value {
     let mut row = machine(n);
-    row["name"] = json!(format!("web_{n}"));
+    row["name"] = json!(format!("web_{n:08}"));
     row["instanceId"] = Value::Null;
     row["properties"]["latestModelApplied"] = Value::Null;
     row["properties"]["virtualMachineScaleSet"] = json!({"id": SET});
@@ -74,7 +74,7 @@ fn reads(kit: &Kit) -> usize {
 }
 
 fn named(n: u32) -> Target {
-    let (id, vm) = (InstanceId::new(format!("web_{n}")), Some(VmId::new(format!("0000-{n}"))));
+    let (id, vm) = (InstanceId::new(format!("web_{n:08}")), Some(VmId::new(format!("0000-{n}"))));
     Target { id, vm, created: START, because: Because::Outdated }
 }
 
@@ -86,7 +86,8 @@ fn is_changed(answer: &Answer) -> bool {
 #[tokio::test]
 async fn it_is_read_where_azure_shows_it_once_a_machine() {
     let members = Members::default();
-    *members.lock().unwrap() = vec![("web_0", member(0, SCALE_IN())), ("web_1", member(1, ALL()))];
+    *members.lock().unwrap() =
+        vec![("web_00000000", member(0, SCALE_IN())), ("web_00000001", member(1, ALL()))];
     let kit = flexible(4, &members).await;
     let seen = kit.look().await.unwrap();
     let expected = [Protection::ScaleIn, Protection::All, Protection::None, Protection::None];
@@ -107,7 +108,7 @@ async fn it_is_read_where_azure_shows_it_once_a_machine() {
 async fn what_cannot_be_read_is_unknown_and_said() {
     let members = Members::default();
     let denied = Says::fault(403, "AuthorizationFailed", "does not have authorization");
-    members.lock().unwrap().push(("web_0", denied));
+    members.lock().unwrap().push(("web_00000000", denied));
     let kit = flexible(1, &members).await;
     let seen = kit.look().await.unwrap();
     assert_eq!(protections(&seen), [Protection::Unknown]);
@@ -126,7 +127,7 @@ async fn what_cannot_be_read_is_unknown_and_said() {
 #[tokio::test]
 async fn one_refusal_stops_the_reads_of_a_look() {
     let members = Members::default();
-    let names = ["web_0", "web_1", "web_2", "web_3"];
+    let names = ["web_00000000", "web_00000001", "web_00000002", "web_00000003"];
     let denied = || Says::fault(403, "AuthorizationFailed", "no");
     *members.lock().unwrap() = names.iter().map(|name| (*name, denied())).collect();
     let kit = flexible(100, &members).await;
@@ -135,7 +136,7 @@ async fn one_refusal_stops_the_reads_of_a_look() {
     assert!(protections(&seen).contains(&Protection::Unknown));
     // A machine that is gone stops nothing.
     let gone = Says::fault(404, "NotFound", "gone").with("x-ms-request-id", "1");
-    *members.lock().unwrap() = vec![("web_0", gone)];
+    *members.lock().unwrap() = vec![("web_00000000", gone)];
     kit.hand.turn(Span::minutes(2));
     let seen = protections(&kit.look().await.unwrap());
     assert_eq!(seen.iter().filter(|shown| **shown == Protection::None).count(), 99, "{seen:?}");
@@ -146,7 +147,7 @@ async fn a_machine_that_became_protected_is_not_deleted() {
     let members = Members::default();
     let kit = flexible(3, &members).await;
     assert_eq!(protections(&kit.look().await.unwrap()), [Protection::None; 3]);
-    members.lock().unwrap().push(("web_1", member(1, SCALE_IN())));
+    members.lock().unwrap().push(("web_00000001", member(1, SCALE_IN())));
     let sheet = Sheet::new();
     let answer = kit.azure.delete(&sheet.order(), &[named(0), named(1)], false).await;
     assert!(is_changed(&answer), "{answer:?}");
@@ -165,12 +166,12 @@ async fn what_cannot_be_read_right_before_is_not_deleted() {
         (Says::Nothing, Answer::NotSent),
         (Says::status(500, "{}"), Answer::NotSent),
         (Says::status(200, "<html>"), Answer::NotSent),
-        (Says::json(&json!({"name": "web_0"})), Answer::NotSent),
+        (Says::json(&json!({"name": "web_00000000"})), Answer::NotSent),
     ] {
         let members = Members::default();
         let kit = flexible(1, &members).await;
         let _ = kit.look().await.unwrap();
-        members.lock().unwrap().push(("web_0", says));
+        members.lock().unwrap().push(("web_00000000", says));
         let answer = kit.azure.delete(&Sheet::new().order(), &[named(0)], true).await;
         assert_eq!(answer, expected);
         assert_eq!(kit.server.count("POST", ""), 0);
@@ -184,7 +185,7 @@ async fn what_cannot_be_read_right_before_is_not_deleted() {
     for (says, expected) in refusals {
         let members = Members::default();
         let kit = flexible(1, &members).await;
-        members.lock().unwrap().push(("web_0", says));
+        members.lock().unwrap().push(("web_00000000", says));
         // Nothing is known of the set: it may be a Flexible one.
         let answer = kit.azure.delete(&Sheet::new().order(), &[named(0)], false).await;
         assert!(matches!(&answer, Answer::Refused(no) if no.refusal == expected), "{answer:?}");
@@ -197,7 +198,8 @@ async fn an_update_is_stopped_by_protection_from_all_alone() {
     let members = Members::default();
     let kit = flexible(2, &members).await;
     let _ = kit.look().await.unwrap();
-    *members.lock().unwrap() = vec![("web_0", member(0, SCALE_IN())), ("web_1", member(1, ALL()))];
+    *members.lock().unwrap() =
+        vec![("web_00000000", member(0, SCALE_IN())), ("web_00000001", member(1, ALL()))];
     let (sheet, to) = (Sheet::new(), Revision::new("r"));
     assert!(is_changed(&kit.azure.reimage(&sheet.order(), &[named(1)], &to).await));
     assert_eq!(kit.server.count("POST", ""), 0);

@@ -72,10 +72,11 @@ async fn of_local_disks(sent: &mut Map<String, Value>) {
     sent.insert("reimageLocalDisk".into(), body(&kit));
     local["properties"]["orchestrationMode"] = json!("Flexible");
     let mut vm = machine(0);
-    vm["name"] = json!("web_a");
+    vm["name"] = json!("web_0000000a");
     vm["properties"]["virtualMachineScaleSet"] = json!({"id": crate::kit::SET});
     let kit = answering(local, json!([vm])).await;
-    let one = [poolkeeper::model::action::Target { id: InstanceId::new("web_a"), ..target("0") }];
+    let one =
+        [poolkeeper::model::action::Target { id: InstanceId::new("web_0000000a"), ..target("0") }];
     let _ = kit.azure.reimage(&sheet.order(), &one, &Revision::new("r")).await;
     sent.insert("reimageVm".into(), body(&kit));
 }

@@ -2,8 +2,8 @@
 //! leaves open.
 
 use poolkeeper::model::action::{Because, Verb};
-use poolkeeper::model::ids::Etag;
-use poolkeeper::model::inventory::{Eviction, Native};
+use poolkeeper::model::ids::{Etag, InstanceId};
+use poolkeeper::model::inventory::{Eviction, Native, Orchestration};
 use poolkeeper::model::journal::{Phase, Refusal};
 use poolkeeper::model::machine::Condition;
 use poolkeeper::model::policy::{Natives, Owner};
@@ -179,4 +179,32 @@ fn the_memory_of_refusals_stands_still_while_nothing_happens() {
     pool = pool.after(&turn, Span::seconds(20));
     assert_eq!(pool.plan().planned.state, before);
     assert_eq!(pool.draft.owner, Owner::Pool);
+}
+
+/// No document says whether the capacity counts a VM that a person attached, so either is taken.
+#[test]
+fn an_attached_vm_is_neither_counted_nor_removed() {
+    let pool = |made: usize, capacity: u32, explained: u32, attached: &[&str]| {
+        let pool = Pool::new(3, "1", "0").settled().new_ready(made).capacity(capacity);
+        let pool = pool.set(|set| {
+            set.orchestration = Orchestration::Flexible;
+            set.attached = attached.iter().copied().map(InstanceId::new).collect();
+        });
+        etag(pool, EtagVerdict::Moves).state(|s| s.desired.explained = explained).plan()
+    };
+    for capacity in [3, 4] {
+        let turn = pool(3, capacity, capacity, &["db"]);
+        turn.does(None, &[]);
+        let notices = turn.planned.report.notices.join("; ");
+        assert!(notices.contains("1 VM attached (db): this scale set did not make"), "{notices}");
+        // It stands in for no machine that the set made.
+        pool(2, capacity - 1, capacity - 1, &["db"]).does(Some(capacity), &[]);
+    }
+    let others = |attached: &[&str]| {
+        let desired = pool(3, 4, 3, attached).planned.state.desired;
+        (desired.explained, desired.above.is_some())
+    };
+    assert_eq!(others(&["db"]), (4, false), "the list and the capacity agree");
+    assert_eq!(others(&[]), (3, true));
+    assert_eq!(others(&["db", "mail"]), (3, true));
 }

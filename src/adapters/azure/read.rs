@@ -42,8 +42,10 @@ impl ReadCloud for Azure {
             self.arm.locate(set, &location.to_ascii_lowercase().replace(' ', ""));
         }
         let rows = self.read_machines(set, &path, &seen, began).await?;
-        let Rows { mut instances, mut gaps, known, regular, .. } = rows;
+        let Rows { mut instances, attached, mut gaps, known, regular, .. } = rows;
         let mut shown = seen.shown(began, gaps.is_empty());
+        shown.attached = attached;
+        shown.attached.sort_unstable();
         let protections = async {
             match seen.orchestration {
                 Orchestration::Uniform => None,
@@ -130,6 +132,7 @@ impl Azure {
             began,
             shelf: &self.shelf,
             instances: Vec::new(),
+            attached: Vec::new(),
             known: Vec::new(),
             regular: 0,
             gaps: Vec::new(),
@@ -159,6 +162,7 @@ impl Azure {
                 }
             };
         }
+        rows.doubt_names();
         Ok(rows)
     }
 
@@ -217,6 +221,7 @@ struct Rows<'a> {
     began: Time,
     shelf: &'a Shelf,
     instances: Vec<Instance>,
+    attached: Vec<InstanceId>,
     known: Vec<Row>,
     /// How many of them are not of spare capacity.
     regular: u32,
@@ -245,6 +250,19 @@ impl<T: Clone + PartialEq> Same<T> {
 }
 
 impl Rows<'_> {
+    /// The set may have made all of them, under names that no document tells: then none could be told from an attached one,
+    /// and others would be made in their places.
+    fn doubt_names(&mut self) {
+        let counted = self.seen.capacity as usize >= self.attached.len();
+        if self.instances.is_empty() && !self.attached.is_empty() && counted {
+            let set = &self.path.name;
+            let why = format!(
+                "no VM has a name that the scale set gives, `{set}_` and eight digits of a GUID, so none can be told from an attached one"
+            );
+            self.gaps.push(Gap { what: "listing".into(), why: why.into() });
+        }
+    }
+
     fn cut(&mut self, page: usize, why: &str) {
         self.gaps.push(Gap { what: "listing".into(), why: format!("page {page}: {why}").into() });
     }
@@ -275,8 +293,9 @@ impl Rows<'_> {
     }
 
     fn row(&mut self, vm: &Vm<'_>) {
-        match self.kind.belongs(self.path, vm) {
+        match self.kind.belongs(self.path, self.seen.set.computer_name_prefix(), vm) {
             Belongs::Elsewhere => {}
+            Belongs::Attached(id) => self.attached.push(id),
             Belongs::Here(id) => match self.instance(id, vm) {
                 Some((instance, known)) => {
                     self.instances.push(instance);
@@ -374,6 +393,7 @@ impl Read {
             etag: self.etag.clone(),
             orchestration: self.orchestration,
             zones: self.set.zones.iter().flatten().map(Zone::new).collect(),
+            attached: Vec::new(),
             read_at,
             complete,
             busy: None,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::facts::{Standing, headline};
 use crate::api::v1::{self, API_VERSION};
 use crate::daemon::HealthSource;
-use crate::model::ids::Zone;
+use crate::model::ids::{InstanceId, Zone};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration};
 
 /// What it takes from the plan as it stands there.
@@ -79,6 +79,7 @@ fn facts(standing: &Standing<'_>) -> Value {
                 "regularPriorityPercentageAboveBase": mix.regular_percent,
             })),
             "zones": snapshot.set.zones.iter().map(Zone::as_str).collect::<Vec<_>>(),
+            "attached": snapshot.set.attached.iter().map(InstanceId::as_str).collect::<Vec<_>>(),
             "state": anatomy.state,
             "natives": standing.natives,
             "nativesUnknown": standing.natives_unknown,

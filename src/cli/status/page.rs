@@ -6,7 +6,7 @@ use crate::cli::table::{Cell, Table};
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, list, nearer, plain, wrap};
 use crate::daemon::HealthSource;
-use crate::model::ids::Zone;
+use crate::model::ids::{InstanceId, Zone};
 use crate::model::inventory::{Eviction, Orchestration, SetSeen};
 use crate::model::policy::Owner;
 
@@ -38,6 +38,15 @@ pub(super) fn page(standing: &Standing<'_>, term: Term) -> String {
     }
     row("Size", size(standing), Style::Plain);
     row("Machines", machines(standing), Style::Plain);
+    let attached = &snapshot.set.attached;
+    if !attached.is_empty() {
+        let names = list(attached.iter().map(InstanceId::as_str), NAMES);
+        let text = format!(
+            "{}: {names}; not made by this scale set, so neither counted nor removed: detach it, or delete the VM in Azure",
+            count(attached.len(), "VM")
+        );
+        row("Attached", text, Style::Yellow);
+    }
     row("Versions", versions(standing), Style::Plain);
     for (name, ids, style) in [
         ("Failed", &standing.failed, Style::Red),

@@ -132,6 +132,11 @@ impl ScaleSet {
         self.says("/evictionPolicy", "Delete")
     }
 
+    /// With which the computer names of its machines begin.
+    pub fn computer_name_prefix(&self) -> Option<&str> {
+        self.said("/osProfile/computerNamePrefix")
+    }
+
     /// OS disks on the hosts of the machines.
     pub fn is_ephemeral(&self) -> bool {
         self.says("/storageProfile/osDisk/diffDiskSettings/option", "Local")

@@ -43,6 +43,8 @@ pub struct Properties<'a> {
     pub hardware_profile: Option<Hardware<'a>>,
     #[serde(borrow)]
     pub storage_profile: Option<Storage<'a>>,
+    #[serde(borrow)]
+    pub os_profile: Option<Os<'a>>,
     /// Of a Flexible set's VM; a Regular one need not say it.
     #[serde(borrow)]
     pub priority: Option<Text<'a>>,
@@ -73,6 +75,13 @@ pub struct Hardware<'a> {
 pub struct Storage<'a> {
     #[serde(borrow)]
     pub image_reference: Option<Image<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Os<'a> {
+    #[serde(borrow)]
+    pub computer_name: Option<Text<'a>>,
 }
 
 /// Which image: by id, or by publisher, offer, sku and version.

@@ -86,6 +86,10 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
     let mut zones: Vec<_> = zones.iter().map(|zone| strings.zone(zone.as_str())).collect();
     zones.sort_unstable();
     zones.dedup();
+    let mut attached: Vec<_> =
+        set.attached.iter().flatten().map(|name| InstanceId::new(name.as_str())).collect();
+    attached.sort_unstable();
+    attached.dedup();
     let natives = |words: &Option<Vec<Word<Native>>>| {
         let mut natives: Vec<_> = words.iter().flatten().map(|word| word.0).collect();
         natives.sort_unstable();
@@ -98,6 +102,7 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
         etag: set.etag.as_ref().map(|etag| Etag::new(etag.as_str())),
         orchestration: or(set.orchestration, Orchestration::Uniform),
         zones,
+        attached,
         read_at: read_at.min(now),
         complete: set.complete.unwrap_or(true),
         busy: set

@@ -52,6 +52,8 @@ pub(super) struct ScaleSet<'a> {
     pub orchestration: Option<Word<Orchestration>>,
     #[serde(borrow)]
     pub zones: Option<Vec<Text<'a>>>,
+    #[serde(borrow)]
+    pub attached: Option<Vec<Text<'a>>>,
     pub read_at: Stamp,
     pub complete: Option<bool>,
     #[serde(borrow)]
