@@ -101,7 +101,7 @@ fn model() -> impl Strategy<Value = OwnedModel> {
 prop_compose! {
     fn policy()(
         name in "[a-z][a-z0-9_.-]{0,20}",
-        set in "/[a-zA-Z/…-]{1,40}",
+        set in "/[a-zA-Z/…-]{0,39}[a-z]",
         count in prop::option::of(0_u32..2_000),
         model in model(),
         rollout in rollout(),

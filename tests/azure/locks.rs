@@ -127,13 +127,14 @@ async fn the_stronger_of_a_lock_and_the_own_policy_counts() {
 async fn a_vm_of_a_flexible_set_has_two_ids_that_may_be_locked() {
     let vms = format!("{GROUP}/providers/microsoft.compute/virtualmachines");
     let locks = [
-        lock(&format!("{vms}/WEB_0"), "CanNotDelete"),
-        lock(&format!("{SET}/virtualMachines/web_1"), "ReadOnly"),
+        lock(&format!("{vms}/WEB_00000000"), "CanNotDelete"),
+        lock(&format!("{SET}/virtualMachines/web_00000001"), "ReadOnly"),
         lock(&format!("{vms}/other"), "ReadOnly"),
     ];
     let kit = kit_of(&now(list(&locks)), |heard| {
         let row = |n: u32| {
             let mut row = machine(n);
+            row["name"] = json!(format!("web_{n:08}"));
             row["properties"]["virtualMachineScaleSet"] = json!({"id": SET});
             row
         };

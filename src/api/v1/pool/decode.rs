@@ -138,12 +138,16 @@ fn pool_name(value: &Value<'_>) -> Read<String> {
     Ok(text.to_owned())
 }
 
+const SET_ID: &str = "write it like /subscriptions/…/virtualMachineScaleSets/web";
+
 fn scale_set(value: &Value<'_>) -> Read<String> {
     let text = value.text(LONGEST_ID)?;
     if text.chars().any(char::is_whitespace) {
         let fault = value.bad("a resource id has no spaces");
-        let help = "write it like /subscriptions/…/virtualMachineScaleSets/web";
-        return Err(Box::new(fault.help(help)));
+        return Err(Box::new(fault.help(SET_ID)));
+    }
+    if text.trim_end_matches('/').is_empty() {
+        return Err(Box::new(value.bad("it names no scale set").help(SET_ID)));
     }
     Ok(text.to_owned())
 }
