@@ -375,8 +375,10 @@ pub(super) fn goes_alone<'a>(input: &Input<'a>, memory: &PoolState) -> Option<&'
         let mut known = memory.key_backoff.iter().filter(|known| known.times >= OVERTAKEN);
         known.any(|known| known.key == target.key())
     };
-    let mut deletes = input.open.iter().filter(lasts);
-    deletes.find(|entry| entry.action.targets().iter().any(overtaken))
+    let alone = |entry: &&Entry| entry.action.targets().iter().any(overtaken);
+    let deletes = input.open.iter().filter(lasts).filter(alone);
+    // The last to end, in whatever order they are given.
+    deletes.max_by_key(|entry| (waited_until(input, entry), &entry.id))
 }
 
 fn waited_until(input: &Input, delete: &Entry) -> Time {

@@ -100,6 +100,7 @@ fn calls_of_a_rollout() {
     for cost in [&patient, &paged, &hasty] {
         let quarters = cost.played.outcome.makespan.unwrap().millis() / Span::minutes(15).millis();
         let locks = cost.of("GET providers/locks");
+        println!("{}: {locks} reads of locks", cost.name);
         assert!((1..=quarters as u64 + 1).contains(&locks), "{locks} reads of locks");
     }
     assert!(patient.each() <= 0.61 && patient.slowness <= 1.3);
