@@ -197,7 +197,10 @@ fn answers_are_of_the_wrong_kind() {
         0 => Mishap::Rule(somebody_elses_page()),
         // The true answer, called something else.
         2 => Mishap::Rule(json!({"contentType": "text/plain"})),
-        3 => Mishap::Rule(json!({"status": 200, "body": "", "contentType": "application/json"})),
+        // Not to a write: a change that is only said to be done is a person's to find out.
+        3 if !passing.writes() => {
+            Mishap::Rule(json!({"status": 200, "body": "", "contentType": "application/json"}))
+        }
         4 => Mishap::Rule(json!({"status": 503, "body": "upstream connect error"})),
         _ => Mishap::None,
     });
