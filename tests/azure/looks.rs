@@ -437,3 +437,26 @@ async fn an_update_in_place_is_seen_once_the_model_was_seen_to_change() {
     use Evidence::{Advisory, Model, Stamp};
     assert_eq!(told, [(true, Stamp), (true, Stamp), (false, Advisory), (true, Model)]);
 }
+
+#[tokio::test]
+async fn a_capacity_may_be_written_as_a_float_and_as_nothing_else() {
+    let look = async |capacity: Value| {
+        let says = move |heard: &Heard| {
+            if !heard.target.contains("userData") {
+                return usual(heard);
+            }
+            let mut shown = set();
+            shown["sku"]["capacity"] = capacity.clone();
+            Says::json(&shown)
+        };
+        kit(says).await.look().await
+    };
+    assert_eq!(look(json!(5.0)).await.unwrap().set.capacity, 5);
+    assert_eq!(look(json!(5)).await.unwrap().set.capacity, 5);
+    for strange in [json!(5.5), json!(-1), json!("5"), json!(1e12), json!([5]), json!(true)] {
+        let why = look(strange.clone()).await.unwrap_err().say;
+        assert!(why.contains("sku.capacity"), "{strange}: {why}");
+    }
+    let none = look(Value::Null).await.unwrap_err().say;
+    assert!(none.contains("capacity"), "{none}");
+}

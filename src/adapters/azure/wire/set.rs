@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::vm::Image;
@@ -27,7 +28,22 @@ pub struct ScaleSet {
 pub struct SetSku {
     pub name: Option<String>,
     pub tier: Option<String>,
+    #[serde(deserialize_with = "capacity")]
     pub capacity: Option<u32>,
+}
+
+/// A whole number, also where it is written as `5.0`.
+fn capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let shown = Option::<Value>::deserialize(deserializer)?;
+    let whole = |shown: &Value| match shown.as_f64() {
+        Some(number) if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) => {
+            Some(number as u32)
+        }
+        _ => None,
+    };
+    let wrong =
+        |shown: &Value| D::Error::custom(format!("sku.capacity is {shown}, no whole number"));
+    shown.map(|shown| whole(&shown).ok_or_else(|| wrong(&shown))).transpose()
 }
 
 #[derive(Debug, Default, Deserialize)]
