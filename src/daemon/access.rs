@@ -104,7 +104,7 @@ impl Access {
             settings.cloud = settings.cloud.with_authority(authority)?;
         }
         let text = |text: &Option<String>| text.as_deref().map(Box::<str>::from);
-        settings.way = choice.way;
+        settings.way = choice.way.or(settings.way);
         settings.tenant = text(&choice.tenant).or(settings.tenant);
         settings.client = text(&choice.client).or(settings.client);
         settings.identity = text(&choice.identity).map(Identity::ResourceId);

@@ -52,6 +52,29 @@ async fn a_workload_identity_reads_its_file_each_time() {
     );
 }
 
+/// What a pod with an AKS identity binding is given: its token is for the cluster's own proxy, and Entra takes none of it.
+#[tokio::test(start_paused = true)]
+async fn an_identity_binding_is_refused_and_no_other_identity_steps_in() {
+    let file = File::new("binding", FEDERATED);
+    let env = |name: &str| match name {
+        "AZURE_TENANT_ID" | "AZURE_CLIENT_ID" => Some("an-id".to_owned()),
+        "AZURE_FEDERATED_TOKEN_FILE" => Some(file.0.display().to_string()),
+        "AZURE_KUBERNETES_TOKEN_PROXY" => Some("https://kubernetes.default:9443".to_owned()),
+        _ => None,
+    };
+    let settings = Settings::from_env(public(), env).unwrap();
+    let sts = Sts::always(HOUR);
+    let failed = sts.tokens(settings.clone()).token().await.unwrap_err();
+    let said = failed.to_string();
+    assert!(failed.is_final() && failed.tried.len() == 1, "{said}");
+    for part in ["AZURE_KUBERNETES_TOKEN_PROXY", "not supported", "use-identity-binding"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(sts.asked().len(), 0, "nothing is asked for what would be refused");
+    // Who names another way gets it.
+    get(&sts.tokens(Settings { way: Some(Way::ManagedIdentity), ..settings })).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_managed_identity_by_its_machines_service() {
     let sts = Sts::always(HOUR);

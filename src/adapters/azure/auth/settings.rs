@@ -61,6 +61,8 @@ pub struct Settings {
     pub identity: Option<Identity>,
     /// The host serves identities itself, at an address in its environment.
     pub host_serves_identity: bool,
+    /// The cluster exchanges its token files itself, by an AKS identity binding.
+    pub cluster_exchanges_tokens: bool,
 }
 
 impl Settings {
@@ -77,6 +79,7 @@ impl Settings {
             send_certificates: false,
             identity: None,
             host_serves_identity: false,
+            cluster_exchanges_tokens: false,
         }
     }
 
@@ -88,11 +91,13 @@ impl Settings {
             Some(authority) => cloud.with_authority(&authority)?,
             None => cloud,
         };
+        let cluster_exchanges_tokens = get("AZURE_KUBERNETES_TOKEN_PROXY").is_some();
         let on =
             |name: &str| get(name).is_some_and(|v| matches!(v.as_str(), "1" | "true" | "True"));
         Ok(Self {
             cloud,
-            way: None,
+            // No other identity of the host, such as its node's, steps in for the one that the pod was given.
+            way: cluster_exchanges_tokens.then_some(Way::WorkloadIdentity),
             tenant: text("AZURE_TENANT_ID"),
             client: text("AZURE_CLIENT_ID"),
             federated_token_file: get("AZURE_FEDERATED_TOKEN_FILE").map(PathBuf::from),
@@ -101,6 +106,7 @@ impl Settings {
             send_certificates: on("AZURE_CLIENT_SEND_CERTIFICATE_CHAIN"),
             identity: None,
             host_serves_identity: get("IDENTITY_ENDPOINT").is_some(),
+            cluster_exchanges_tokens,
         })
     }
 }

@@ -80,6 +80,10 @@ impl<C: Sleep + Sync> Ways<C> {
 
     /// The file is read at each try: whoever writes it writes it anew before it is too old.
     fn workload(&self, line: &Arc<Line>) -> Result<Arc<dyn TokenCredential>, Why> {
+        if self.settings.cluster_exchanges_tokens {
+            let what = "AZURE_KUBERNETES_TOKEN_PROXY";
+            return Err(Why::Unusable { what, say: IDENTITY_BINDING });
+        }
         let file = self.settings.federated_token_file.as_ref();
         let file = file.ok_or(Why::NotSet("AZURE_FEDERATED_TOKEN_FILE"))?;
         let (tenant, client) = self.who()?;
@@ -213,6 +217,10 @@ impl<C: Sleep + Sync> Ways<C> {
         .await
     }
 }
+
+/// Entra knows no federated credential for the tokens of such a pod: it would refuse each of them.
+const IDENTITY_BINDING: &str = "an AKS identity binding is not supported: give the identity a federated credential for this \
+    service account, and take the annotation azure.workload.identity/use-identity-binding off the pod";
 
 const TENANT: Why = Why::Unusable { what: "the tenant id", say: "is no id and no domain" };
 
