@@ -121,6 +121,8 @@ pub(super) struct Cloud {
     pub locked_vm_stops_batch: bool,
     /// A VM that is attached is not counted in the capacity of its set.
     pub attach_leaves_capacity: bool,
+    pub image_patch_resets_disks: bool,
+    pub image_patch_drops_data_disks: bool,
     pub rules: Vec<Rule>,
     /// Requests by method and kind of thing, as they came in.
     pub requests: BTreeMap<String, u64>,
@@ -165,6 +167,8 @@ impl Cloud {
             locks: Vec::new(),
             locked_vm_stops_batch: seed.settings.switches.locked_vm_stops_batch,
             attach_leaves_capacity: seed.settings.switches.attach_leaves_capacity,
+            image_patch_resets_disks: seed.settings.switches.image_patch_resets_disks,
+            image_patch_drops_data_disks: seed.settings.switches.image_patch_drops_data_disks,
             rules: seed.faults.rules.clone(),
             requests: BTreeMap::new(),
             vm_etags: BTreeMap::new(),

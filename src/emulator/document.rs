@@ -35,6 +35,9 @@ pub(super) fn merge(to: &mut Value, from: &Value) {
     }
 }
 
+/// Every image has an OS disk of this size.
+pub(super) const IMAGE_DISK_GB: u32 = 30;
+
 /// An image that has an id has one of these, and a write of one takes the place of another.
 pub(super) const IMAGE_IDS: &[&str] = &["id", "sharedGalleryImageId", "communityGalleryImageId"];
 

@@ -7,6 +7,7 @@ use super::cloud::Cloud;
 use super::document;
 use super::operation;
 use super::reply::{Done, Reply, Turned};
+use super::schema;
 use super::set;
 use crate::world::{Accepted, SetId};
 
@@ -114,7 +115,7 @@ fn write(
 ) -> Result<(Accepted, String), Turned> {
     let body = json!({ "properties": { "virtualMachineProfile":
         { "extensionProfile": { "extensions": extensions } } } });
-    let done = set::written(cloud, set, &body, ask.header("if-match"))?;
+    let done = set::written(cloud, set, &body, schema::Verb::Patch, ask.header("if-match"))?;
     let place = cloud.place(set)?;
     Ok((done, operation::scope(&place.subscription, &place.location)))
 }

@@ -112,6 +112,17 @@ const PATCH_PROFILE: &[&str] = &[
     "hardwareProfile",
 ];
 
+const PATCH_OS_DISK: &[&str] = &[
+    "caching",
+    "writeAcceleratorEnabled",
+    "diffDiskSettings",
+    "diskSizeGB",
+    "image",
+    "vhdContainers",
+    "managedDisk",
+    "deleteOption",
+];
+
 pub(super) fn check(body: &Map<String, Value>, verb: Verb) -> Result<(), Turned> {
     let (top, properties, profile, kind) = match verb {
         Verb::Put => (TOP, PROPERTIES, PROFILE, "VirtualMachineScaleSet"),
@@ -122,6 +133,12 @@ pub(super) fn check(body: &Map<String, Value>, verb: Verb) -> Result<(), Turned>
     members(inner, properties, "properties.", "Properties")?;
     let vm = inner.and_then(|p| p.get("virtualMachineProfile")).and_then(Value::as_object);
     members(vm, profile, "properties.virtualMachineProfile.", "VirtualMachineProfile")?;
+    let storage = vm.and_then(|vm| vm.get("storageProfile")).and_then(Value::as_object);
+    let os_disk = storage.and_then(|s| s.get("osDisk")).and_then(Value::as_object);
+    if verb == Verb::Patch {
+        let path = "properties.virtualMachineProfile.storageProfile.osDisk.";
+        members(os_disk, PATCH_OS_DISK, path, "VirtualMachineScaleSetUpdateOSDisk")?;
+    }
     check_tags(body.get("tags"))?;
     check_zones(body.get("zones"))
 }

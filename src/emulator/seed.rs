@@ -94,6 +94,10 @@ pub struct SwitchesSeed {
     pub gone_delete_fails: bool,
     pub locked_vm_stops_batch: bool,
     pub attach_leaves_capacity: bool,
+    /// A PATCH of the image without `osDisk` gives the OS disk the image's own kind and size.
+    pub image_patch_resets_disks: bool,
+    /// A PATCH of the image without `dataDisks` takes them away, as it did until October 2020.
+    pub image_patch_drops_data_disks: bool,
 }
 
 /// When a delete of machines lowers `sku.capacity`.
@@ -292,7 +296,8 @@ impl SetSeed {
             "osProfile": { "computerNamePrefix": self.name, "adminUsername": "azureuser",
                 "linuxConfiguration": { "disablePasswordAuthentication": true } },
             "storageProfile": { "imageReference": image, "osDisk": { "osType": "Linux",
-                "createOption": "FromImage", "caching": "ReadWrite", "diskSizeGB": 30,
+                "createOption": "FromImage", "caching": "ReadWrite",
+                "diskSizeGB": super::document::IMAGE_DISK_GB,
                 "managedDisk": { "storageAccountType": "Premium_LRS" } } },
             "networkProfile": { "networkInterfaceConfigurations": [{ "name": "nic",
                 "properties": { "primary": true, "ipConfigurations": [{ "name": "ip",

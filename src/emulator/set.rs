@@ -180,7 +180,7 @@ fn write(
     verb: schema::Verb,
 ) -> Done {
     schema::check(body, verb)?;
-    let done = written(cloud, set, &Value::Object(body.clone()), ask.header("if-match"))?;
+    let done = written(cloud, set, &Value::Object(body.clone()), verb, ask.header("if-match"))?;
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
     let reply = Reply::ok(&shown(cloud, ask, &place, &view, false));
     let reply = reply.with("etag", &*view.etag.0);
@@ -193,6 +193,7 @@ pub(super) fn written(
     cloud: &mut Cloud,
     set: SetId,
     body: &Value,
+    verb: schema::Verb,
     if_match: Option<&str>,
 ) -> Result<Accepted, Turned> {
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
@@ -204,10 +205,27 @@ pub(super) fn written(
     let mut after = before.clone();
     document::merge(&mut after, body);
     document::keep_protected(&mut after, &before);
+    if verb == schema::Verb::Patch {
+        reset_disks(cloud, &mut after, body);
+    }
     let meaning = document::meaning(&after)?;
     cloud.spell_image(&meaning.model.image);
     let write = set_write(&meaning, &view, &place, body);
     Ok(cloud.world.write_set(set, &write, if_match)?)
+}
+
+/// What becomes of disks that a PATCH of the image does not name: sources disagree.
+fn reset_disks(cloud: &Cloud, after: &mut Value, body: &Value) {
+    const STORAGE: &str = "/properties/virtualMachineProfile/storageProfile";
+    let sent = body.pointer(STORAGE).filter(|sent| sent["imageReference"].is_object());
+    let (Some(sent), Some(storage)) = (sent, after.pointer_mut(STORAGE)) else { return };
+    if cloud.image_patch_resets_disks && sent["osDisk"].is_null() {
+        storage["osDisk"]["diskSizeGB"] = json!(document::IMAGE_DISK_GB);
+        storage["osDisk"]["managedDisk"]["storageAccountType"] = json!("Standard_LRS");
+    }
+    if cloud.image_patch_drops_data_disks && sent["dataDisks"].is_null() {
+        storage["dataDisks"] = json!([]);
+    }
 }
 
 /// Only what the body speaks of is written: a capacity that was not sent must not be set.
