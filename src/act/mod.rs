@@ -12,7 +12,7 @@ pub use advance::{DELETE_DEADLINE, Pace, Sight, Step, advance};
 pub use answer::{Digest, digest, heard};
 pub use shell::{Book, Made, Ports, Seen, What};
 
-use crate::model::action::{Expect, Target};
+use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, Revision, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{Operation, Refused};
@@ -97,6 +97,7 @@ pub trait ChangeCloud {
         &self,
         order: &Order<'_>,
         fields: &ModelFields,
+        scope: WriteScope,
         expect: &Expect,
     ) -> impl Future<Output = Answer> + Send;
 

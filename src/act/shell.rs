@@ -330,8 +330,8 @@ impl<'a, S: Store> Book<'a, S> {
             Action::Raise { from, to, expect, .. } => cloud.raise(order, *from, *to, expect).await,
             Action::Delete { targets, force, .. } => cloud.delete(order, targets, *force).await,
             Action::Reimage { targets, to, .. } => cloud.reimage(order, targets, to).await,
-            Action::UpdateModel { fields, expect, .. } => {
-                cloud.update_model(order, fields, expect).await
+            Action::UpdateModel { fields, scope, expect, .. } => {
+                cloud.update_model(order, fields, *scope, expect).await
             }
             Action::Drain { targets, .. } => match targets.first() {
                 Some(target) => cluster.drain(order, self.draining(target, seen)).await,

@@ -4,10 +4,12 @@
 use super::Notes;
 use super::course::reopened;
 use super::facts::{Aim, Hit, Look, Scene, Standing, part};
+use super::verbs::heard;
 use crate::model::action::{Because, Verb};
-use crate::model::inventory::Native;
+use crate::model::inventory::{ModelRest, Native};
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
+use crate::model::plan::AskVerb;
 use crate::model::policy::{Checkpoint, Method, Natives};
 use crate::model::rollout::{Cause, Rollout, Stage};
 
@@ -20,7 +22,25 @@ fn open(scene: &Scene) -> bool {
     });
     let refused = !case.set.natives.is_empty() && case.policy.natives == Natives::Refuse;
     let window = case.policy.windows.at(scene.at);
-    going && window.open && !window.denied && !refused
+    going && window.open && !window.denied && !refused && !moved(scene)
+}
+
+/// Our write of the model left other disks, or another part that it did not name, and no person said that it may stay so.
+fn moved(scene: &Scene) -> bool {
+    let (set, Some(before)) = (scene.case.set, scene.case.before) else { return false };
+    let model = &before.model;
+    let landed = model.writing.as_ref().is_some_and(|writing| {
+        set.model.as_ref().is_some_and(|shown| shown.carries(&writing.fields))
+    });
+    let other = |was: &ModelRest| {
+        let (now, known) = (&set.model_rest, !was.is_empty() && !set.model_rest.is_empty());
+        let mut fields = was.iter();
+        let same =
+            fields.all(|(name, was)| now.get(name).is_some_and(|is| is.eq_ignore_ascii_case(was)));
+        known && !(was.len() == now.len() && same)
+    };
+    let moved = other(&model.moved_from) || landed && other(&model.rest_before);
+    moved && !heard(scene, &[AskVerb::Approve])
 }
 
 /// While the gate is closed only failed, named and surplus machines leave, and only holes are filled.

@@ -111,7 +111,7 @@ fn brings_nothing(raise: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::action::{Because, Expect, ModelWrite};
+    use crate::model::action::{Because, Expect, ModelWrite, WriteScope};
     use crate::model::ids::{EntryId, Epoch, InstanceId, Revision, VmId};
     use crate::model::inventory::ModelFields;
     use crate::model::journal::{Event, Refused};
@@ -231,6 +231,7 @@ mod tests {
             action: Action::UpdateModel {
                 fields: ModelFields::default(),
                 why: ModelWrite::Wanted,
+                scope: WriteScope::default(),
                 reason: "".into(),
                 expect: Expect {
                     etag: None,

@@ -157,6 +157,7 @@ pub enum Action {
     UpdateModel {
         fields: ModelFields,
         why: ModelWrite,
+        scope: WriteScope,
         reason: Box<str>,
         expect: Expect,
     },
@@ -167,6 +168,16 @@ pub enum Action {
 pub enum ModelWrite {
     Wanted,
     PutBack,
+}
+
+/// What a write of an image carries of the storage profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum WriteScope {
+    /// The image reference alone.
+    #[default]
+    Image,
+    /// All of it as it was read a moment before, with the image exchanged: the cloud has no reason to reset the disks.
+    StorageProfile,
 }
 
 /// The kinds of action, in the order in which the actions of one plan are sent.

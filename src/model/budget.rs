@@ -108,6 +108,8 @@ reasons! {
     WaitingForModel = "waitingForModel";
     /// Machines would come up on a revision that is not proven.
     ModelUnproven = "modelUnproven";
+    /// Our write of the model moved more than it named: disks, or another part. Nothing is replaced by what it is now.
+    ModelMoved = "modelMoved";
     /// A person must put the last good model back.
     RestoreModel = "restoreModel";
     /// Too many models are referenced by machines of the set.

@@ -215,7 +215,13 @@ pub struct SetSeen {
     pub priority_mix: Option<PriorityMix>,
     pub vm_size: Option<Box<str>>,
     pub model: Option<ModelFields>,
+    /// What the model says beside those fields, by name: each field of the disks, and of every other part a fingerprint.
+    /// Empty: the source does not show it.
+    pub model_rest: ModelRest,
 }
+
+/// Names and values, as a person reads them.
+pub type ModelRest = BTreeMap<Box<str>, Box<str>>;
 
 impl SetSeen {
     /// A plain set as a complete read showed it; the rest is set by who knows more.
@@ -237,6 +243,7 @@ impl SetSeen {
             priority_mix: None,
             vm_size: None,
             model: None,
+            model_rest: ModelRest::new(),
         }
     }
 

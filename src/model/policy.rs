@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use super::action::WriteScope;
 use super::calendar::{Schedule, Windows};
 use super::ids::{PoolName, ScaleSetId};
 use super::inventory::ModelFields;
@@ -104,6 +105,7 @@ pub enum Image {
 pub struct OwnedModel {
     pub image: Option<Image>,
     pub fields: ModelFields,
+    pub write: WriteScope,
 }
 
 impl OwnedModel {

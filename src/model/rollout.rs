@@ -5,7 +5,7 @@
 
 use super::action::Because;
 use super::ids::{AskId, EntryId, Key, Revision};
-use super::inventory::ModelFields;
+use super::inventory::{ModelFields, ModelRest};
 use super::journal::Refusal;
 use super::plan::WaitKind;
 use super::time::{Span, Time};
@@ -330,6 +330,10 @@ pub struct ModelMemory {
     pub declined: bool,
     /// The write that was refused last.
     pub back_off: Option<ModelBackOff>,
+    /// The rest of the model before the last write of ours, until a read shows what that write left of it.
+    pub rest_before: ModelRest,
+    /// The rest of the model before a write of ours moved it, until it is that again or a person accepts what it is.
+    pub moved_from: ModelRest,
 }
 
 /// A write of the model that was refused: the same fields are not written again before `until`.

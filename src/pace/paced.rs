@@ -9,7 +9,7 @@ use super::pacer::{Pacer, until_or};
 use super::shared::SharedReads;
 use crate::act::{Answer, ChangeCloud, Order, Poll};
 use crate::ambient::Sleep;
-use crate::model::action::{Expect, Target};
+use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::{Revision, ScaleSetId};
 use crate::model::inventory::{Inventory, ModelFields};
 use crate::model::journal::Operation as Address;
@@ -158,9 +158,10 @@ impl<P: ChangeCloud + Sync, C: Sleep + Send + Sync> ChangeCloud for Paced<P, C> 
         &self,
         order: &Order<'_>,
         fields: &ModelFields,
+        scope: WriteScope,
         expect: &Expect,
     ) -> Answer {
-        let call = self.port.update_model(order, fields, expect);
+        let call = self.port.update_model(order, fields, scope, expect);
         self.change(order, Operation::UpdateModel, Lane::Gives, call).await
     }
 

@@ -9,6 +9,7 @@ use crate::model::time::Time;
 use super::Desk;
 use super::course;
 use super::desired;
+use super::moved;
 
 /// As a person names it.
 fn shown(wait: &Wait) -> String {
@@ -98,6 +99,10 @@ fn cover(input: &Input, memory: &mut PoolState, wait: &Wait) -> Result<String, S
             memory.advisory_before = Some(input.cloud_time(input.now));
             Ok(format!("machines that are not on {} are replaced", input.set.revision))
         }
+        WaitKind::Model if here && moved::is_moved(memory) => {
+            moved::accept(input, memory);
+            Ok("the model in the set is accepted with all that our write moved".into())
+        }
         WaitKind::Model if here => {
             memory.model_accepted = Some(input.set.revision.clone());
             Ok("the model in the set is accepted".into())
@@ -176,7 +181,7 @@ fn of_hold(desk: &Desk, hold: &Hold) -> Option<Wait> {
             (WaitKind::OtherWriter, Some(desk.input.set.capacity), None)
         }
         HoldReason::Adoption => (WaitKind::Adoption, None, here()),
-        HoldReason::ModelUnproven => (WaitKind::Model, None, here()),
+        HoldReason::ModelUnproven | HoldReason::ModelMoved => (WaitKind::Model, None, here()),
         _ => return None,
     };
     Some(Wait { what, number, revision, since: desk.input.now })

@@ -15,6 +15,7 @@ use super::in_place;
 use super::locks;
 use super::lookup::Lookup;
 use super::model;
+use super::moved;
 use super::numbers::Count;
 use super::opening;
 use super::pause;
@@ -252,6 +253,8 @@ pub(super) enum Closed {
     NoRollout,
     Paused,
     Failing,
+    /// A write of ours moved more of the model than it named.
+    ModelMoved,
     Window,
     /// None of its machines may be removed, or updated where that is how it goes.
     Locked,
@@ -266,6 +269,9 @@ pub(super) fn closed(input: &Input, memory: &PoolState, reference: &Reference) -
         Stage::Paused { .. } => return Some(Closed::Paused),
         Stage::Failing { .. } => return Some(Closed::Failing),
         Stage::Going | Stage::Baking { .. } => {}
+    }
+    if moved::is_moved(memory) {
+        return Some(Closed::ModelMoved);
     }
     if !input.policy.windows.at(input.now).open {
         return Some(Closed::Window);

@@ -8,6 +8,7 @@ use crate::model::rollout::{PoolState, Stage};
 
 use super::course::{self, FAILED_IN_A_ROW};
 use super::holds::{Holds, machines};
+use super::moved;
 use super::numbers::Count;
 
 /// What a rollout, a repair or growth would like, before anything stands against it.
@@ -62,7 +63,7 @@ pub(super) fn pinned(
     } else {
         replace_on_model(input, memory, wish, holds)
     };
-    let unproven = carried_on || is_unproven(input, memory);
+    let unproven = carried_on || is_unproven(input, memory) || moved::is_moved(memory);
     // Behind a closed gate only what was named is replaced: all else is growth, or makes up for a loss.
     let closed = unproven && !wish.open;
     let replace = if closed { (replace - wish.fill.max(0)).max(0) } else { replace };

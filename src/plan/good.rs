@@ -11,6 +11,7 @@ use crate::model::rollout::{
 use super::course::{count_outdated, refer_to};
 use super::desired::BELIEVED_AFTER;
 use super::model;
+use super::moved;
 use super::numbers::Count;
 use super::rows::Row;
 
@@ -33,6 +34,7 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
         && let Some(ours) = memory.model.writing.take()
     {
         model::was_carried(input, memory);
+        moved::compare(input, memory);
         if ours.fields.names_machine() {
             follow_own_write(input, memory, ours);
             return;
@@ -43,6 +45,7 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
     let carried = |fields| input.set.model.as_ref().is_some_and(|model| model.carries(fields));
     if memory.model.back_off.as_ref().is_some_and(|known| carried(&known.fields)) {
         model::was_carried(input, memory);
+        moved::compare(input, memory);
     }
     if memory.model.seen.as_ref() == Some(now_there) {
         (memory.model.again, memory.model.again_since) = (None, None);
@@ -57,6 +60,7 @@ pub(super) fn follow_model(input: &Input, memory: &mut PoolState) {
             want(input, memory);
         }
     }
+    moved::settle(input, memory);
 }
 
 /// A write of ours is shown by this read for the first time.

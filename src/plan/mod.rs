@@ -27,6 +27,7 @@ mod locks;
 mod looks;
 mod lookup;
 mod model;
+mod moved;
 mod notices;
 mod numbers;
 mod opening;

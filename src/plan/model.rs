@@ -75,11 +75,14 @@ pub(super) fn settle_write(input: &Input, memory: &mut PoolState) {
         // The daemon that meant to send it was killed or deposed before: no read will ever show it.
         Some(Phase::Ended { outcome: Outcome::Withdrawn, .. }) => {
             memory.model.writing = None;
+            memory.model.rest_before.clear();
             return;
         }
         Some(Phase::Ended { at, accepted: None, outcome: Outcome::Refused(refused) })
             if !matches!(refused.refusal, Refusal::Unclear | Refusal::Preempted) =>
         {
+            // It moved nothing, for certain: what the model becomes is others' doing.
+            memory.model.rest_before.clear();
             Some((*at, refused.clone()))
         }
         _ if given_up_at(input, memory).is_some_and(|at| input.set.read_at < at) => None,
@@ -230,7 +233,9 @@ pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Optio
         put_back: why == ModelWrite::PutBack,
         at: input.now,
     });
-    Some(Action::UpdateModel { fields, why, reason: reason.into(), expect: expect(input) })
+    memory.model.rest_before.clone_from(&input.set.model_rest);
+    let scope = input.policy.model.write;
+    Some(Action::UpdateModel { fields, why, scope, reason: reason.into(), expect: expect(input) })
 }
 
 pub(super) fn expect(input: &Input) -> Expect {

@@ -187,9 +187,13 @@ fn why_outdated(desk: &Desk) -> Why {
         Some(Closed::NoRollout) if desk.memory.advisory_held || desk.memory.adoption_held => {
             Why::WaitsAdoption
         }
-        Some(Closed::NoRollout | Closed::ModelElsewhere | Closed::Locked | Closed::Natives) => {
-            Why::WaitsRollout
-        }
+        Some(
+            Closed::NoRollout
+            | Closed::ModelElsewhere
+            | Closed::ModelMoved
+            | Closed::Locked
+            | Closed::Natives,
+        ) => Why::WaitsRollout,
         Some(Closed::Paused) => Why::WaitsPaused,
         Some(Closed::Failing) => Why::WaitsFailing,
         Some(Closed::Window) => Why::WaitsWindow,

@@ -306,7 +306,10 @@ fn is_ill(desk: &Desk, machine: &Machine) -> bool {
 /// The reason for which it leaves, if it still stands; where none is on record, the first that does.
 fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
     let machine = row.machine(desk.input);
-    let stopped = matches!(desk.closed, Some(Closed::NoRollout | Closed::Paused | Closed::Failing));
+    let stopped = matches!(
+        desk.closed,
+        Some(Closed::NoRollout | Closed::Paused | Closed::Failing | Closed::ModelMoved)
+    );
     let shut = desk.closed == Some(Closed::Window);
     let stands = |because: &Because| match because {
         Because::Named | Because::NamedNow => row.named,

@@ -5,7 +5,7 @@ use super::plant::Slip;
 use super::refuse::{classify, of_operation};
 use super::stage::{Call, Shared, Stage};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
-use crate::model::action::{Expect, Target, Verb};
+use crate::model::action::{Expect, Target, Verb, WriteScope};
 use crate::model::ids::{EntryId, Etag, Key, Revision, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
@@ -39,6 +39,7 @@ impl ChangeCloud for Shared {
         &self,
         order: &Order<'_>,
         fields: &ModelFields,
+        _scope: WriteScope,
         expect: &Expect,
     ) -> Answer {
         self.lock().update_model(order, fields, expect)

@@ -114,6 +114,7 @@ impl Stage {
                 vm_size: Some(set.model.vm_size.as_str().into()),
                 tags: tags.collect::<BTreeMap<_, _>>(),
             }),
+            model_rest: [("rest".into(), format!("\"{}\"", set.model.rest).into())].into(),
         }
     }
 

@@ -119,7 +119,7 @@ fn about(hold: &Hold, waiting: &[Wait]) -> AskArgs {
         HoldReason::Brake => &[WaitKind::ScaleDown],
         HoldReason::TwoWriters | HoldReason::UnsafeRaise => &[WaitKind::OtherWriter],
         HoldReason::Adoption => &[WaitKind::Adoption],
-        HoldReason::ModelUnproven => &[WaitKind::Model],
+        HoldReason::ModelUnproven | HoldReason::ModelMoved => &[WaitKind::Model],
         _ => &[],
     };
     let shown = waiting.iter().find(|wait| what.contains(&wait.what));

@@ -12,7 +12,7 @@ use std::task::{Context, Poll as Wait, Waker};
 use super::stage::{Row, Shared, Stage};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
 use crate::ambient::{Clock, Sleep};
-use crate::model::action::{Expect, Target, Verb};
+use crate::model::action::{Expect, Target, Verb, WriteScope};
 use crate::model::ids::{EntryId, Key, Revision, ScaleSetId};
 use crate::model::inventory::{Inventory, ModelFields};
 use crate::model::journal::Operation;
@@ -197,10 +197,11 @@ where
         &self,
         order: &Order<'_>,
         fields: &ModelFields,
+        scope: WriteScope,
         expect: &Expect,
     ) -> Answer {
         self.means(order, Verb::UpdateModel, None, &[]);
-        self.over(self.road.cloud().update_model(order, fields, expect).await)
+        self.over(self.road.cloud().update_model(order, fields, scope, expect).await)
     }
 
     async fn restore(&self, order: &Order<'_>, targets: &[Target]) -> Answer {

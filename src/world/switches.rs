@@ -109,6 +109,8 @@ pub struct Switches {
     pub extras_listed: bool,
     /// Tokens come back once a minute instead of evenly.
     pub tokens_by_minute: bool,
+    /// A write of the image resets what it does not name of the model.
+    pub image_write_resets_rest: bool,
     /// Each page of a list costs a token, not only the first.
     pub pages_cost: bool,
 }
@@ -148,6 +150,7 @@ impl Default for Switches {
             extras_listed: true,
             tokens_by_minute: false,
             pages_cost: true,
+            image_write_resets_rest: false,
         }
     }
 }
@@ -191,6 +194,8 @@ impl Switches {
             extras_listed: coin(d),
             tokens_by_minute: coin(d),
             pages_cost: coin(d),
+            // What it resets no operator of a rehearsal can set back, so that no way back would come to its end.
+            image_write_resets_rest: false,
         }
     }
 }

@@ -207,7 +207,10 @@ impl World {
     ) -> Result<OpId, Refusal> {
         self.check_writable(set, if_match, by)?;
         let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
-        let new = patch.apply(&it.model);
+        let mut new = patch.apply(&it.model);
+        if self.settings.switches.image_write_resets_rest && patch.image.is_some() {
+            "reset".clone_into(&mut new.rest);
+        }
         self.check_model(set, &new)?;
         let op = self.start_op(set, OpKind::PatchSet, by);
         self.apply_model(set, new, op, by);

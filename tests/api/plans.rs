@@ -201,6 +201,7 @@ fn a_plan_is_written_as_agreed() {
         Action::UpdateModel {
             fields: ModelFields { image: Some("i".into()), ..ModelFields::default() },
             why: ModelWrite::PutBack,
+            scope: WriteScope::default(),
             reason: "back".into(),
             expect: expect.clone(),
         },

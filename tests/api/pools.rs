@@ -11,6 +11,7 @@ const GOOD: &[&str] = &[
     "",
     "model: {}",
     "model:",
+    "model: {image: '1.2.3', write: storageProfile}",
     "model: {image: '1.2.3', vmSize: Standard_D4s_v5, tags: {team: core, empty: ''}}",
     "model: {image: {follow: /galleries/g/images/i}}",
     "rollout: {method: replace}",
@@ -110,6 +111,7 @@ const BAD: &[(&str, &[&str])] = &[
     ("rollout: {coalesce: 2m}", &["6:21 rollout.coalesce contradiction"]),
     ("rollout: {coalesce: {}}", &["6:21 rollout.coalesce wrongType"]),
     ("rollout: {rollback: write}", &["6:21 rollout.rollback badValue"]),
+    ("model: {write: disks}", &["6:16 model.write badValue"]),
     ("rollout: {schedule: {}}", &["6:21 rollout.schedule wrongType"]),
     (
         "rollout: {schedule: [{cron: '* *', timeZone: Europe/Berlim, what: reboot}]}",

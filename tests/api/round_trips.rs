@@ -1,6 +1,7 @@
 //! What is written is read again as what it was.
 
 use poolkeeper::api::v1::pool::{read_inside, to_json};
+use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::calendar::{Chore, Cron, Schedule, Window, Windows, Zone};
 use poolkeeper::model::ids::{PoolName, ScaleSetId};
 use poolkeeper::model::inventory::ModelFields;
@@ -91,11 +92,14 @@ fn rollout() -> impl Strategy<Value = RolloutPolicy> {
 fn model() -> impl Strategy<Value = OwnedModel> {
     let image = prop::option::of((text(), any::<bool>()));
     let tags = prop::collection::btree_map(text(), text(), 0..4);
-    (image, prop::option::of(text()), tags).prop_map(|(image, vm_size, tags)| {
-        let kind = |(id, follow)| if follow { Image::Follow(id) } else { Image::Exact(id) };
-        let fields = ModelFields { vm_size, tags, image: None };
-        OwnedModel { image: image.map(kind), fields }
-    })
+    (image, prop::option::of(text()), tags, any::<bool>()).prop_map(
+        |(image, vm_size, tags, whole)| {
+            let kind = |(id, follow)| if follow { Image::Follow(id) } else { Image::Exact(id) };
+            let fields = ModelFields { vm_size, tags, image: None };
+            let write = if whole { WriteScope::StorageProfile } else { WriteScope::Image };
+            OwnedModel { image: image.map(kind), fields, write }
+        },
+    )
 }
 
 prop_compose! {

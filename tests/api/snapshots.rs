@@ -78,7 +78,7 @@ fn everything_that_is_said_arrives() {
     let set = r#"{"revision":"r2","capacity":3,"etag":"\"7\"","orchestration":"Flexible","zones":["2","1","2"],
         "readAt":"2026-03-01T11:59:58Z","complete":false,"busy":{"operation":"scale","since":"2026-03-01T11:00:00Z"},
         "natives":["autoscale","rollingUpgrade"],"nativesUnknown":["autoscale"],"attached":["vm-2","db"],"spot":"delete",
-        "priorityMix":{"baseRegularPriorityCount":2,"regularPriorityPercentageAboveBase":50},"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}}}"#;
+        "priorityMix":{"baseRegularPriorityCount":2,"regularPriorityPercentageAboveBase":50},"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}},"modelRest":{"osDisk.diskSizeGB":"128"}}"#;
     let read = self::read(&snapshot_with("scaleSet", set)).unwrap();
     assert_eq!(read.set.etag.as_ref().unwrap().as_str(), "\"7\"");
     assert_eq!(read.set.natives, [Native::RollingUpgrade, Native::Autoscale]);
@@ -91,6 +91,7 @@ fn everything_that_is_said_arrives() {
     let problem = self::read(&snapshot_with("scaleSet", &over)).unwrap_err().to_string();
     assert!(problem.contains("101 is more than 100"), "{problem}");
     assert_eq!(read.set.model.unwrap().tags.len(), 1);
+    assert_eq!(read.set.model_rest["osDisk.diskSizeGB"].as_ref(), "128");
     let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
     assert_eq!(read.policy.scale_set.as_str(), id);
 }

@@ -3,7 +3,7 @@
 use poolkeeper::api::v1::state::{HELP, StateError, decode, encode};
 use poolkeeper::model::action::{Because, Verb};
 use poolkeeper::model::ids::{AskId, EntryId, Etag, Key, Revision, Zone};
-use poolkeeper::model::inventory::ModelFields;
+use poolkeeper::model::inventory::{ModelFields, ModelRest};
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::plan::WaitKind;
 use poolkeeper::model::rollout::*;
@@ -162,8 +162,9 @@ fn model() -> impl Strategy<Value = ModelMemory> {
         prop::option::of(writing),
         option(revision().boxed()),
         (option(revision().boxed()), prop::option::of(time())),
+        (rest(), rest()),
     )
-        .prop_map(|(seen, wanted_fields, back_off, writing, put_back_over, back)| {
+        .prop_map(|(seen, wanted_fields, back_off, writing, put_back_over, back, rest)| {
             ModelMemory {
                 seen,
                 again: back.0,
@@ -173,8 +174,15 @@ fn model() -> impl Strategy<Value = ModelMemory> {
                 put_back_over,
                 declined: back.1.is_some_and(|at| at.millis() % 2 == 0),
                 back_off,
+                rest_before: rest.0,
+                moved_from: rest.1,
             }
         })
+}
+
+fn rest() -> impl Strategy<Value = ModelRest> {
+    let text = || "[a-zA-Z0-9.]{1,12}".prop_map(Into::into);
+    prop::collection::btree_map(text(), text(), 0..3)
 }
 
 fn ended() -> impl Strategy<Value = Ended> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use poolkeeper::act::{Answer, ChangeCloud, Poll};
+use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::ids::{Etag, InstanceId, Revision};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{CHANGED_SINCE_READ, Refusal};
@@ -82,7 +83,10 @@ async fn without_a_version_the_set_is_read_right_before() {
     let other = expect(&Revision::new("v1:a.b"), None);
     let answer = kit.azure.raise(&sheet.order(), 2, 5, &other).await;
     assert_eq!(refusal(&answer), (Refusal::Conflict, changed.clone()));
-    let answer = kit.azure.update_model(&sheet.order(), &ModelFields::default(), &other).await;
+    let answer = kit
+        .azure
+        .update_model(&sheet.order(), &ModelFields::default(), WriteScope::Image, &other)
+        .await;
     assert_eq!(refusal(&answer), (Refusal::Conflict, changed));
     assert_eq!(kit.server.count("PATCH", ""), 1);
     kit.hand.turn(Span::seconds(61));
@@ -198,7 +202,10 @@ async fn a_model_write_carries_only_what_the_pool_owns() {
     let of_gallery_now = of_gallery.look().await.unwrap().set.revision;
     let write_to = async |kit: &Kit, revision: &Revision, fields: ModelFields| {
         let expect = expect(revision, Some("\"7\""));
-        let answer = kit.azure.update_model(&Sheet::new().order(), &fields, &expect).await;
+        let answer = kit
+            .azure
+            .update_model(&Sheet::new().order(), &fields, WriteScope::Image, &expect)
+            .await;
         assert!(matches!(answer, Answer::Accepted(Some(_))), "{answer:?}");
         last(kit).json()
     };
@@ -230,7 +237,10 @@ async fn a_model_write_carries_only_what_the_pool_owns() {
     let before = kit.server.heard().len();
     for strange in ["", "ubuntu", "a:b:c", "a:b:c:d:e", "a:b:c:d e", "https://x/y"] {
         let expect = expect(&revision, Some("\"7\""));
-        let answer = kit.azure.update_model(&Sheet::new().order(), &image(strange), &expect).await;
+        let answer = kit
+            .azure
+            .update_model(&Sheet::new().order(), &image(strange), WriteScope::Image, &expect)
+            .await;
         assert_eq!(refusal(&answer).0, Refusal::Invalid, "{strange}");
     }
     assert_eq!(kit.server.heard().len(), before);
@@ -267,7 +277,8 @@ async fn a_size_is_not_written_over_a_number_that_moved() {
     capacity.store(4, Ordering::SeqCst);
     let fields = ModelFields { vm_size: Some("Standard_D4s_v3".into()), ..ModelFields::default() };
     let expect = expect(&revision, Some("\"7\""));
-    let answer = kit.azure.update_model(&Sheet::new().order(), &fields, &expect).await;
+    let answer =
+        kit.azure.update_model(&Sheet::new().order(), &fields, WriteScope::Image, &expect).await;
     let code = Some(CHANGED_SINCE_READ.to_owned());
     assert_eq!(refusal(&answer), (Refusal::Conflict, code));
     assert_eq!(kit.server.count("PATCH", ""), 0);
@@ -287,7 +298,10 @@ async fn an_image_that_the_set_can_never_take_is_not_sent() {
         let revision = kit.look().await.unwrap().set.revision;
         let fields = ModelFields { image: Some(image.into()), ..ModelFields::default() };
         let expect = expect(&revision, Some("\"7\""));
-        let answer = kit.azure.update_model(&Sheet::new().order(), &fields, &expect).await;
+        let answer = kit
+            .azure
+            .update_model(&Sheet::new().order(), &fields, WriteScope::Image, &expect)
+            .await;
         let Answer::Refused(no) = answer else { panic!("{image}: {answer:?}") };
         assert_eq!((no.refusal, no.code.as_deref()), (Refusal::Invalid, Some(code)), "{image}");
         assert!(no.message.as_deref().unwrap().contains(says), "{image}: {no:?}");

@@ -8,6 +8,7 @@
 )]
 
 mod changes;
+mod disks;
 mod emulated;
 mod examples;
 mod facts;

@@ -1,6 +1,7 @@
 //! Every body that the adapter sends, kept where clients made by others read it with models of their own.
 
 use poolkeeper::act::ChangeCloud;
+use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::ids::{InstanceId, Revision};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::machine::Protection;
@@ -45,7 +46,7 @@ async fn of_a_uniform_set(sent: &mut Map<String, Value>) {
         vm_size: Some("Standard_D4s_v3".into()),
         tags: [("stage".into(), "two".into())].into(),
     };
-    let _ = azure.update_model(&order, &fields, &expect).await;
+    let _ = azure.update_model(&order, &fields, WriteScope::Image, &expect).await;
     sent.insert("model".into(), body(&kit));
     let _ = azure.delete(&order, &[target("0"), target("1")], true).await;
     sent.insert("delete".into(), body(&kit));

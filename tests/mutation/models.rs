@@ -3,7 +3,7 @@
 use poolkeeper::model::action::{Action, Because, Target, Verb};
 use poolkeeper::model::journal::{Entry, Outcome};
 use poolkeeper::model::machine::Machine;
-use poolkeeper::model::plan::{AskVerb, Input};
+use poolkeeper::model::plan::{AskArgs, AskVerb, Input, WaitKind};
 use poolkeeper::model::policy::{Draft, Image, Method, OnFailure, Policy, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{Cause, DeleteEffect, Ended, Ending, EtagVerdict};
@@ -97,6 +97,23 @@ pub fn writes_at_once(input: &Input<'_>) -> Answer {
             state.model.writing = None;
         }
     })
+}
+
+/// What our write moved beside the image is taken for granted.
+pub fn ignores_moved_disks(input: &Input<'_>) -> Answer {
+    with_state(input, |state| {
+        state.model.rest_before.clear();
+        state.model.moved_from.clear();
+    })
+}
+
+/// The image is ours, and a write of it resets the disks. A person says yes in the end.
+pub fn resets_disks() -> Scenario {
+    let mut scenario = owned(|_| {});
+    scenario.settings.switches.image_write_resets_rest = true;
+    let about = AskArgs { what: Some(WaitKind::Model), ..AskArgs::default() };
+    scenario.wishes.push((Span::hours(1), Wish::AskAbout(AskVerb::Approve, about)));
+    scenario
 }
 
 fn in_place(change: impl FnOnce(&mut Scenario)) -> Scenario {

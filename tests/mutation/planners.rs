@@ -1,7 +1,9 @@
 //! The real planner with one thing wrong about it. Each is without a memory of its own: what is wrong follows from what
 //! it is given.
 
-use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target, Verb};
+use poolkeeper::model::action::{
+    Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target, Verb, WriteScope,
+};
 use poolkeeper::model::budget::{Hold, HoldReason};
 use poolkeeper::model::ids::VmId;
 use poolkeeper::model::inventory::SetSeen;
@@ -225,8 +227,9 @@ pub fn writes_again(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
     if let Some(fields) = input.set.model.clone().filter(|_| planned.actions.is_empty()) {
         let expect = expect(input);
-        let (why, reason) = (ModelWrite::Wanted, "planted".into());
-        planned.actions.push(Action::UpdateModel { fields, why, reason, expect });
+        let (why, scope) = (ModelWrite::Wanted, WriteScope::default());
+        let reason = "planted".into();
+        planned.actions.push(Action::UpdateModel { fields, why, scope, reason, expect });
     }
     Ok(planned)
 }

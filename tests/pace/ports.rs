@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use poolkeeper::act::{Answer, ChangeCloud, Order, Poll};
 use poolkeeper::ambient::Clock;
-use poolkeeper::model::action::{Expect, Target};
+use poolkeeper::model::action::{Expect, Target, WriteScope};
 use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
 use poolkeeper::model::inventory::{Inventory, ModelFields, SetSeen};
 use poolkeeper::model::journal::{Operation as Address, Refusal};
@@ -72,7 +72,13 @@ impl ChangeCloud for Slow {
         Answer::Done
     }
 
-    async fn update_model(&self, _: &Order<'_>, _: &ModelFields, _: &Expect) -> Answer {
+    async fn update_model(
+        &self,
+        _: &Order<'_>,
+        _: &ModelFields,
+        _: WriteScope,
+        _: &Expect,
+    ) -> Answer {
         self.call("model").await;
         Answer::Done
     }

@@ -21,6 +21,7 @@ mod locked;
 mod looks;
 mod loops;
 mod models;
+mod moved;
 mod patience;
 mod properties;
 mod removals;

@@ -3,6 +3,7 @@
 
 use poolkeeper::model::action::{Action, Target, Verb};
 use poolkeeper::model::ids::{EntryId, Epoch, Etag, InstanceId, Revision, VmId};
+use poolkeeper::model::inventory::ModelRest;
 use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
 use poolkeeper::model::time::{Span, Time};
@@ -34,6 +35,8 @@ pub struct World {
     pub reimages_to: Option<String>,
     /// What an update of the model makes of it.
     pub model_becomes: Option<String>,
+    /// What a write of the model makes of all that it does not name.
+    pub rest_becomes: Option<ModelRest>,
     /// Images, and the revision that each makes of the model.
     pub models: &'static [(&'static str, &'static str)],
     coming: Vec<(Time, Machine)>,
@@ -62,6 +65,7 @@ impl World {
             refusals: 0,
             reimages_to: None,
             model_becomes: None,
+            rest_becomes: None,
             models: &[],
             coming: Vec::new(),
             born: 0,
@@ -254,6 +258,9 @@ impl World {
                 model.image = fields.image.clone().or(model.image.take());
                 model.vm_size = fields.vm_size.clone().or(model.vm_size.take());
                 model.tags.extend(fields.tags.clone());
+                if let Some(rest) = &self.rest_becomes {
+                    self.pool.set.model_rest.clone_from(rest);
+                }
                 let names =
                     self.models.iter().find(|(image, _)| model.image == Some((**image).into()));
                 if let Some((_, revision)) = names {

@@ -2,7 +2,7 @@
 
 use poolkeeper::memory::record::{self, Shared};
 use poolkeeper::memory::{Audit, Line, Told};
-use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target};
+use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target, WriteScope};
 use poolkeeper::model::budget::HoldReason;
 use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
@@ -111,6 +111,7 @@ fn entries() -> Vec<Entry> {
             Action::UpdateModel {
                 fields: fields(),
                 why: ModelWrite::PutBack,
+                scope: WriteScope::Image,
                 reason: reason(),
                 expect: expect(Some(Etag::new("\"7\""))),
             },

@@ -1,7 +1,7 @@
 //! Anything that may have to be remembered.
 
 use poolkeeper::memory::{Audit, Line, Told};
-use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target, Verb};
+use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target, Verb, WriteScope};
 use poolkeeper::model::budget::HoldReason;
 use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
@@ -139,6 +139,7 @@ fn action() -> BoxedStrategy<Action> {
         })
     };
     let why = select(vec![ModelWrite::Wanted, ModelWrite::PutBack]);
+    let scope = select(vec![WriteScope::Image, WriteScope::StorageProfile]);
     prop_oneof![
         (number(), number(), number(), boxed(), expect()).prop_map(
             |(from, to, drift, reason, expect)| Action::Raise { from, to, drift, reason, expect }
@@ -159,9 +160,15 @@ fn action() -> BoxedStrategy<Action> {
         (some(target()), text(), boxed(), time()).prop_map(|(targets, to, reason, before)| {
             Action::Reimage { targets, to: Revision::new(to), reason, before }
         }),
-        (fields(), why, boxed(), expect()).prop_map(|(fields, why, reason, expect)| {
-            Action::UpdateModel { fields, why, reason, expect }
-        }),
+        (fields(), why, scope, boxed(), expect()).prop_map(
+            |(fields, why, scope, reason, expect)| Action::UpdateModel {
+                fields,
+                why,
+                scope,
+                reason,
+                expect,
+            },
+        ),
     ]
     .boxed()
 }

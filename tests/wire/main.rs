@@ -11,6 +11,7 @@
 
 mod calls;
 mod calm;
+mod disks;
 mod faults;
 mod kit;
 mod many;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::act::{Answer, Digest, Poll, digest, heard};
-use crate::model::action::{Because, Expect, ModelWrite};
+use crate::model::action::{Because, Expect, ModelWrite, WriteScope};
 use crate::model::ids::{EntryId, Epoch, InstanceId, VmId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::Event;
@@ -28,7 +28,8 @@ fn action(verb: Verb, targets: &[Machine]) -> Action {
     match verb {
         Verb::UpdateModel => {
             let fields = ModelFields { image: Some("new".into()), ..ModelFields::default() };
-            Action::UpdateModel { fields, why: ModelWrite::Wanted, reason, expect }
+            let (why, scope) = (ModelWrite::Wanted, WriteScope::default());
+            Action::UpdateModel { fields, why, scope, reason, expect }
         }
         Verb::Restore => Action::Restore { targets, reason, before },
         Verb::Raise => Action::Raise { from: 3, to: 4, drift: 0, reason, expect },

@@ -16,10 +16,11 @@ use super::operation::{self, Address};
 use super::path::SetPath;
 use super::print::Step;
 use super::protection::Harm;
+use super::read::Read;
 use super::refusal;
 use super::throttle::{Asked, Class};
 use crate::act::{Answer, ChangeCloud, Order, Poll};
-use crate::model::action::{Expect, Target};
+use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId};
 use crate::model::inventory::{ModelFields, Orchestration};
 use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
@@ -29,6 +30,18 @@ use crate::model::machine::Protection;
 struct Verified {
     etag: Option<Etag>,
     size: Option<Box<str>>,
+    disks: Option<Map<String, Value>>,
+}
+
+/// What a write needs to read again right before it leaves, whatever the set's version protects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// What no version protects.
+    Unprotected,
+    /// The capacity, which must be this.
+    Capacity(u32),
+    /// The disks, and the capacity where that is written too.
+    Disks(Option<u32>),
 }
 
 /// What distinguishes one write from another.
@@ -62,7 +75,8 @@ impl ChangeCloud for Azure {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
-        let Verified { etag, size } = match self.verify(order, &path, expect, Some(from)).await {
+        let verified = self.verify(order, &path, expect, Reads::Capacity(from)).await;
+        let Verified { etag, size, .. } = match verified {
             Ok(verified) => verified,
             Err(stop) => return stop,
         };
@@ -124,12 +138,13 @@ impl ChangeCloud for Azure {
         &self,
         order: &Order<'_>,
         fields: &ModelFields,
+        scope: WriteScope,
         expect: &Expect,
     ) -> Answer {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
-        let Some(body) = self.model_patch(order.set, fields, expect.capacity) else {
+        let Some(mut body) = self.model_patch(order.set, fields, expect.capacity) else {
             return refused(Refusal::Invalid, "InvalidImage");
         };
         // Azure's refusal would be final: the last listing shows as much.
@@ -141,10 +156,20 @@ impl ChangeCloud for Azure {
         }
         // A write of the size carries the number, which must be the one of this moment.
         let capacity = fields.vm_size.as_ref().map(|_| expect.capacity);
-        let etag = match self.verify(order, &path, expect, capacity).await {
-            Ok(verified) => verified.etag,
+        let reads = match (scope, capacity) {
+            (WriteScope::StorageProfile, _) if fields.image.is_some() => Reads::Disks(capacity),
+            (_, Some(capacity)) => Reads::Capacity(capacity),
+            (_, None) => Reads::Unprotected,
+        };
+        let Verified { etag, disks, .. } = match self.verify(order, &path, expect, reads).await {
+            Ok(verified) => verified,
             Err(stop) => return stop,
         };
+        if let Some(disks) = disks
+            && let Some(Value::Object(storage)) = body.pointer_mut(STORAGE)
+        {
+            storage.extend(disks);
+        }
         self.patch(order, &path, &body, etag.as_ref()).await
     }
 
@@ -231,17 +256,17 @@ impl Azure {
         self.write(order, &path, write, &body).await
     }
 
-    /// A capacity is read once more right before it is written, and so is a set that has no version to check the write
-    /// against. The version to write against.
+    /// A capacity is read once more right before it is written, and so are disks that go with an image, and a set that has no
+    /// version to check the write against. The version to write against.
     async fn verify(
         &self,
         order: &Order<'_>,
         path: &SetPath,
         expect: &Expect,
-        from: Option<u32>,
+        reads: Reads,
     ) -> Result<Verified, Answer> {
-        if from.is_none() && expect.etag.is_some() {
-            return Ok(Verified { etag: expect.etag.clone(), size: None });
+        if reads == Reads::Unprotected && expect.etag.is_some() {
+            return Ok(Verified { etag: expect.etag.clone(), size: None, disks: None });
         }
         if self.arm.clock.now() > order.before {
             return Err(Answer::NotSent);
@@ -257,14 +282,24 @@ impl Azure {
                 Err(Answer::Refused(Refused { retry_at, ..Refused::plain(refusal) }))
             }
             Ok(now) => {
+                let from = match reads {
+                    Reads::Unprotected => None,
+                    Reads::Capacity(from) => Some(from),
+                    Reads::Disks(from) => from,
+                };
                 let moved = from.is_some_and(|from| now.capacity != from);
                 if moved || now.model.revision() != expect.revision {
                     return Err(refused(Refusal::Conflict, CHANGED_SINCE_READ));
                 }
                 // The capacity and the model are what was read: a version that moved for anything else is no conflict.
                 let size = now.sku_name().map(Into::into);
-                let etag = expect.etag.clone().map(|etag| now.etag.unwrap_or(etag));
-                Ok(Verified { etag, size })
+                let disks = match reads {
+                    Reads::Disks(_) => Some(disks_of(&now)?),
+                    _ => None,
+                };
+                let known = expect.etag.is_some() || disks.is_some();
+                let etag = now.etag.or_else(|| expect.etag.clone()).filter(|_| known);
+                Ok(Verified { etag, size, disks })
             }
         }
     }
@@ -410,6 +445,17 @@ impl Azure {
         }
         Some(Value::Object(body))
     }
+}
+
+/// In a PATCH of the model.
+const STORAGE: &str = "/properties/virtualMachineProfile/storageProfile";
+
+fn disks_of(now: &Read) -> Result<Map<String, Value>, Answer> {
+    let message = "the OS disks of this set are ephemeral and must not be written; set `model.write: image` in the pool file";
+    now.disks().ok_or_else(|| {
+        let (code, message) = (Some("EphemeralOsDisk".into()), Some(message.into()));
+        Answer::Refused(Refused { code, message, ..Refused::plain(Refusal::Invalid) })
+    })
 }
 
 fn refused(refusal: Refusal, code: &str) -> Answer {

@@ -28,6 +28,7 @@ mod protection;
 mod reach;
 mod read;
 mod refusal;
+mod rest;
 pub mod throttle;
 pub mod wire;
 

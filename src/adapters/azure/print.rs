@@ -83,18 +83,7 @@ impl Model {
         let image = set.image().as_ref().and_then(image_text);
         let size = set.size().map(str::to_ascii_lowercase);
         let shown = Shown { image, size };
-        let mut rest = Map::new();
-        let mut put = |key: &str, value: Option<Value>| {
-            rest.extend(value.map(|value| (key.to_owned(), value)));
-        };
-        put("profile", set.profile().and_then(|profile| counted("", profile)));
-        put("identity", set.identity.as_ref().and_then(identity));
-        put("plan", set.plan.as_ref().and_then(|plan| counted("", plan)));
-        let sizes = set.properties.as_ref().and_then(|p| p.sku_profile.as_ref());
-        put("sizes", sizes.and_then(|sizes| counted("", sizes)));
-        let mut zones = set.zones.clone().unwrap_or_default();
-        zones.sort_unstable();
-        put("zones", (!zones.is_empty()).then(|| zones.into()));
+        let mut rest = rest(set);
         let whole = print_of(&rest);
         let profile = rest.get_mut("profile").and_then(Value::as_object_mut);
         let os = profile.and_then(|profile| profile.remove("osProfile"));
@@ -153,6 +142,23 @@ impl Model {
             Meets::Perhaps => placed(self.revision(), Evidence::Advisory, Step::Reimage),
         }
     }
+}
+
+/// What counts of a set beside what every machine shows itself.
+pub(super) fn rest(set: &ScaleSet) -> Map<String, Value> {
+    let mut rest = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        rest.extend(value.map(|value| (key.to_owned(), value)));
+    };
+    put("profile", set.profile().and_then(|profile| counted("", profile)));
+    put("identity", set.identity.as_ref().and_then(identity));
+    put("plan", set.plan.as_ref().and_then(|plan| counted("", plan)));
+    let sizes = set.properties.as_ref().and_then(|p| p.sku_profile.as_ref());
+    put("sizes", sizes.and_then(|sizes| counted("", sizes)));
+    let mut zones = set.zones.clone().unwrap_or_default();
+    zones.sort_unstable();
+    put("zones", (!zones.is_empty()).then(|| zones.into()));
+    rest
 }
 
 fn only_head(head: &str) -> Revision {
@@ -267,6 +273,11 @@ fn identity(identity: &Value) -> Option<Value> {
     (kind.is_some() || !names.is_empty()).then(|| serde_json::json!([kind, names]))
 }
 
+/// Whether a key with this value counts.
+pub(super) fn counts(key: &str, value: &Value) -> bool {
+    !UNCOUNTED.contains(&key) && counted(key, value).is_some()
+}
+
 /// What counts of a value; `None`: nothing does.
 fn counted(key: &str, value: &Value) -> Option<Value> {
     match value {
@@ -327,7 +338,7 @@ fn write(value: &Value, into: &mut String) {
     }
 }
 
-fn print_of(map: &Map<String, Value>) -> String {
+pub(super) fn print_of(map: &Map<String, Value>) -> String {
     let mut text = String::new();
     write(&Value::Object(map.clone()), &mut text);
     print(&text)

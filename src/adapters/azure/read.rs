@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use url::Url;
 
 use super::Azure;
@@ -17,6 +17,7 @@ use super::members::{Belongs, Members, members};
 use super::path::SetPath;
 use super::print::{Model, Past, image_name};
 use super::refusal;
+use super::rest::rest_of;
 use super::throttle::{Asked, Class};
 use super::wire::set::{Switch, is_spot};
 use super::wire::{Page, ScaleSet, Vm, some};
@@ -383,6 +384,19 @@ impl Read {
         self.set.sku.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
     }
 
+    /// The disks as a PATCH takes them. `None`: the OS disks are ephemeral, and a write of any `osDisk` makes every
+    /// machine outdated.
+    pub(super) fn disks(&self) -> Option<Map<String, Value>> {
+        let storage = self.set.profile().and_then(|profile| profile.get("storageProfile"));
+        let mut disks = storage.and_then(Value::as_object).cloned().unwrap_or_default();
+        disks.remove("imageReference");
+        if let Some(os) = disks.get_mut("osDisk").and_then(Value::as_object_mut) {
+            // Given once, when the set is made.
+            os.retain(|key, _| !matches!(key.as_str(), "createOption" | "name" | "osType"));
+        }
+        (!self.set.is_ephemeral()).then_some(disks)
+    }
+
     fn shown(&self, read_at: Time, complete: bool) -> SetSeen {
         let size: Option<Box<str>> = self.set.size().map(Into::into);
         let image = self.set.image().as_ref().and_then(image_name).map(Into::into);
@@ -407,6 +421,7 @@ impl Read {
             priority_mix: self.priority_mix(),
             vm_size: size.clone(),
             model: Some(ModelFields { image, vm_size: size, tags }),
+            model_rest: rest_of(&self.set),
         }
     }
 

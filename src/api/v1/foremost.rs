@@ -15,6 +15,7 @@ const ORDER: &[HoldReason] = &[
     HoldReason::Failing,
     HoldReason::Locked,
     HoldReason::Natives,
+    HoldReason::ModelMoved,
     HoldReason::RestoreModel,
     HoldReason::WaitingForModel,
     HoldReason::ModelUnproven,

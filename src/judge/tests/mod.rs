@@ -14,7 +14,7 @@ mod windows;
 
 use super::{Case, Note, before};
 use crate::model::action::{
-    Action, Because, Class, Expect, ModelWrite, READ_IS_FRESH, Target, Verb,
+    Action, Because, Class, Expect, ModelWrite, READ_IS_FRESH, Target, Verb, WriteScope,
 };
 use crate::model::budget::Hold;
 use crate::model::ids::{
@@ -225,8 +225,8 @@ impl Pool {
     pub(super) fn write_model(mut self) -> Pool {
         let expect = self.expect(self.machines.len() as u32);
         let fields = ModelFields { vm_size: Some("D8".into()), ..ModelFields::default() };
-        let why = ModelWrite::Wanted;
-        self.actions.push(Action::UpdateModel { fields, why, reason: "".into(), expect });
+        let (why, scope) = (ModelWrite::Wanted, WriteScope::default());
+        self.actions.push(Action::UpdateModel { fields, why, scope, reason: "".into(), expect });
         self
     }
 

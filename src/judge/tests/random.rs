@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::judge::history::Past;
 use crate::judge::{Birth, Real, Sent, Truth, after, at_goal};
-use crate::model::action::Verb;
+use crate::model::action::{Verb, WriteScope};
 use crate::model::machine::Evidence;
 use crate::model::policy::{Method, Owner, Unconfirmed};
 use crate::model::rollout::Fall;
@@ -93,7 +93,7 @@ impl Draw<'_> {
             3 | 4 => Action::Delete { targets, reason, before, force: false },
             5 => {
                 let (fields, why) = (ModelFields::default(), ModelWrite::PutBack);
-                Action::UpdateModel { fields, why, reason, expect }
+                Action::UpdateModel { fields, why, scope: WriteScope::default(), reason, expect }
             }
             _ => {
                 let (from, to, drift) = (self.number(), self.number(), self.number());

@@ -1,7 +1,7 @@
 //! Journal entries, with all that a restarted process needs to go on with them.
 
 use super::form::{Form, Text, keys, variants};
-use crate::model::action::{Action, Because, Expect, ModelWrite, Target};
+use crate::model::action::{Action, Because, Expect, ModelWrite, Target, WriteScope};
 use crate::model::ids::{EntryId, Epoch, Etag, InstanceId, Key, Revision, VmId, Zone};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
@@ -82,7 +82,14 @@ variants! {
             Delete { targets: Vec<Target>, reason: Box<str>, before: Time, force: bool },
             Restore { targets: Vec<Target>, reason: Box<str>, before: Time },
             Reimage { targets: Vec<Target>, to: Revision, reason: Box<str>, before: Time },
-            UpdateModel { fields: ModelFields, why: ModelWrite, reason: Box<str>, expect: Expect },
+            UpdateModel {
+                fields: ModelFields,
+                why: ModelWrite,
+                #[serde(default, skip_serializing_if = "crate::memory::record::form::is_default")]
+                scope: WriteScope,
+                reason: Box<str>,
+                expect: Expect,
+            },
         }
     }
     Phase as PhaseKeys {

@@ -6,7 +6,7 @@ use super::form::Form;
 use super::form::{keys, variants};
 use crate::model::action::{Because, Verb};
 use crate::model::ids::{AskId, EntryId, Etag, Key, Revision, Zone};
-use crate::model::inventory::ModelFields;
+use crate::model::inventory::{ModelFields, ModelRest};
 use crate::model::journal::Refusal;
 use crate::model::plan::WaitKind;
 use crate::model::rollout::{
@@ -156,6 +156,8 @@ keys! {
             put_back_over: Option<Revision>,
             declined: bool,
             back_off: Option<ModelBackOff>,
+            rest_before: ModelRest,
+            moved_from: ModelRest,
         }
         old {
             good_fields: Option<ModelFields>,

@@ -1,7 +1,7 @@
 //! The words of the records: one table for each kind of value.
 
 use super::form::{Form, words};
-use crate::model::action::{Because, ModelWrite, Verb};
+use crate::model::action::{Because, ModelWrite, Verb, WriteScope};
 use crate::model::budget::HoldReason;
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
@@ -59,6 +59,10 @@ words! {
     ModelWrite {
         "wanted" => ModelWrite::Wanted,
         "putBack" => ModelWrite::PutBack,
+    }
+    WriteScope {
+        "image" => WriteScope::Image,
+        "storageProfile" => WriteScope::StorageProfile,
     }
     Verb {
         "updateModel" => Verb::UpdateModel,

@@ -4,7 +4,7 @@ use crate::model::budget::HoldReason;
 use crate::model::journal::{Refusal, refusal_reason};
 use crate::plan::journal::Journal;
 use crate::plan::looks::SOON;
-use crate::plan::{Desk, desired, model};
+use crate::plan::{Desk, desired, model, moved};
 
 /// A wish for the model that waits whatever a rollout does.
 pub(super) fn tell(desk: &mut Desk, journal: &Journal) {
@@ -22,6 +22,7 @@ pub(super) fn tell(desk: &mut Desk, journal: &Journal) {
             .again(believed)
             .blockers = vec![again.as_str().into()];
     }
+    moved::tell(desk);
     if model::waits_for_room(desk.input, &desk.memory) {
         too_many(desk);
     }

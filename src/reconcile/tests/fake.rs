@@ -8,7 +8,7 @@ use std::task::{Context, Poll as TaskPoll, Waker};
 use crate::act::{Answer, ChangeCloud, ChangeCluster, Drain, Draining, Order, Poll};
 use crate::ambient::Clock;
 use crate::memory::*;
-use crate::model::action::{Expect, Target};
+use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::*;
 use crate::model::inventory::*;
 use crate::model::journal::{Operation, Refusal, Refused};
@@ -231,7 +231,13 @@ impl ChangeCloud for Cloud {
         Answer::Refused(Refused::plain(Refusal::Invalid))
     }
 
-    async fn update_model(&self, _: &Order<'_>, _: &ModelFields, _: &Expect) -> Answer {
+    async fn update_model(
+        &self,
+        _: &Order<'_>,
+        _: &ModelFields,
+        _: WriteScope,
+        _: &Expect,
+    ) -> Answer {
         Answer::Refused(Refused::plain(Refusal::Invalid))
     }
 

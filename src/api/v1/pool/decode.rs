@@ -5,6 +5,7 @@ use super::section::{Read, Section, Value};
 use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::{Code, Diagnostic};
 use crate::api::v1::node::{Kind, Node};
+use crate::model::action::WriteScope;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::{
     Adopt, Draft, Fault, Health, Image, Natives, Owner, Policy, Unconfirmed,
@@ -179,7 +180,7 @@ fn replicas(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
 }
 
 fn model(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
-    let Some(model) = pool.section("model", &["image", "vmSize", "tags"], &[], out) else {
+    let Some(model) = pool.section("model", &["image", "vmSize", "tags", "write"], &[], out) else {
         return;
     };
     let text = |value: &Value<'_>| value.text(LONGEST_ID).map(Into::into);
@@ -192,6 +193,8 @@ fn model(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     };
     draft.model.fields.vm_size =
         model.read("vmSize", out, |value| value.text(LONGEST_TEXT).map(Into::into));
+    let scopes = [("image", WriteScope::Image), ("storageProfile", WriteScope::StorageProfile)];
+    model.set(&mut draft.model.write, "write", out, |value| value.one_of(&scopes));
     let Some(node) = model.get("tags") else { return };
     let path = model.path_of("tags");
     let value = Value { node, path: path.clone() };

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use serde::{Serialize, Serializer};
 
 use crate::api::v1::API_VERSION;
+use crate::model::action::WriteScope;
 use crate::model::calendar::{Chore, Schedule, Window, Written};
 use crate::model::policy::{
     Adopt, Checkpoint, Health, Image, Method, Natives, OnFailure, Order, OwnedModel, Owner, Policy,
@@ -157,6 +158,8 @@ struct Model<'a> {
     vm_size: Option<&'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tags: &'a BTreeMap<Box<str>, Box<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -252,7 +255,11 @@ fn model(model: &OwnedModel) -> Model<'_> {
         Image::Exact(id) => ImageText::Exact(id),
         Image::Follow(id) => ImageText::Follow { follow: id },
     });
-    Model { image, vm_size: model.fields.vm_size.as_deref(), tags: &model.fields.tags }
+    let write = match model.write {
+        WriteScope::Image => None,
+        WriteScope::StorageProfile => Some("storageProfile"),
+    };
+    Model { image, vm_size: model.fields.vm_size.as_deref(), tags: &model.fields.tags, write }
 }
 
 fn rollout(rollout: &RolloutPolicy) -> Rollout<'_> {

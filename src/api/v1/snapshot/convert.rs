@@ -1,5 +1,6 @@
 //! From the keys of a snapshot to the values the planner reads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::wire;
@@ -116,6 +117,7 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
         priority_mix: set.priority_mix.as_ref().map(priority_mix).transpose()?,
         vm_size: set.vm_size.as_ref().map(Text::to_box),
         model: set.model.as_ref().map(fields),
+        model_rest: texts(set.model_rest.as_ref()),
     })
 }
 
@@ -141,12 +143,15 @@ fn priority_mix(mix: &wire::PriorityMix) -> Result<PriorityMix, Fault> {
 }
 
 pub(super) fn fields(fields: &wire::Fields<'_>) -> ModelFields {
-    let tags = fields.tags.iter().flatten();
     ModelFields {
         image: fields.image.as_ref().map(Text::to_box),
         vm_size: fields.vm_size.as_ref().map(Text::to_box),
-        tags: tags.map(|(key, value)| (key.to_box(), value.to_box())).collect(),
+        tags: texts(fields.tags.as_ref()),
     }
+}
+
+fn texts(map: Option<&BTreeMap<Text<'_>, Text<'_>>>) -> BTreeMap<Box<str>, Box<str>> {
+    map.into_iter().flatten().map(|(key, value)| (key.to_box(), value.to_box())).collect()
 }
 
 pub(super) fn check_count(path: &str, count: u32) -> Result<(), Fault> {

@@ -6,7 +6,9 @@ use super::{Fault, Strings};
 use crate::api::v1::diagnostic::{Code, quote};
 use crate::api::v1::wire::{Named, Text, Word};
 use crate::api::v1::words::Do;
-use crate::model::action::{Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target, Verb};
+use crate::model::action::{
+    Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target, Verb, WriteScope,
+};
 use crate::model::ids::{EntryId, Epoch, InstanceId, Key, VmId};
 use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
@@ -103,6 +105,7 @@ fn action(
         Verb::UpdateModel => Action::UpdateModel {
             fields: open.fields.as_ref().map(fields).unwrap_or_default(),
             why: open.why.map_or(ModelWrite::Wanted, |why| why.0),
+            scope: WriteScope::default(),
             reason,
             expect: expect(set.capacity),
         },

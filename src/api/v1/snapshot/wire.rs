@@ -68,6 +68,8 @@ pub(super) struct ScaleSet<'a> {
     pub vm_size: Option<Text<'a>>,
     #[serde(borrow)]
     pub model: Option<Fields<'a>>,
+    #[serde(borrow)]
+    pub model_rest: Option<BTreeMap<Text<'a>, Text<'a>>>,
 }
 
 #[derive(Deserialize)]
