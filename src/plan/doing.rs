@@ -61,7 +61,9 @@ pub(super) fn follow_entries(
         row.given_back = row.doing == Doing::Nothing && machine.lifecycle == Lifecycle::Deleting;
     }
     if machine.condition == Condition::Deleting && row.group != Group::Ghost {
-        row.given_back = false;
+        // Another client deletes what the cloud refused to us: should that come to nothing, it serves on.
+        row.given_back &= touches.last().is_some_and(|last| last.ended.is_some());
+        row.given_back &= !row.perhaps_deleted;
         row.marked = row.doing == Doing::TakeBack;
         row.doing = match row.doing {
             Doing::Deleting => Doing::Deleting,

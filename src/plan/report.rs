@@ -68,7 +68,7 @@ fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize, wait: Why) 
     let (lifecycle, why) = sent.of(at).unwrap_or_else(|| {
         let lifecycle = match row.doing {
             Doing::Lost => Lifecycle::InService,
-            Doing::Nothing if row.given_back => Lifecycle::InService,
+            Doing::Nothing | Doing::CloudDeletes if row.given_back => Lifecycle::InService,
             Doing::Drained => Lifecycle::Drained,
             // Should its delete come to nothing, its node is given back then.
             Doing::CloudDeletes if row.marked && record.lifecycle == Lifecycle::InService => {

@@ -1,6 +1,6 @@
 //! Removals that come to nothing: what a rollout ends without, what is given back, and when it is tried again.
 
-use poolkeeper::model::action::{Because, Verb};
+use poolkeeper::model::action::{Because, Class, Verb};
 use poolkeeper::model::ids::{Key, NodeName};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
@@ -164,6 +164,21 @@ fn a_refused_delete_gives_its_machine_back_to_the_budget() {
     assert_eq!(told.report("o1").lifecycle, Lifecycle::InService);
     assert_eq!(told.planned.report.numbers.available, 1);
     assert_eq!(told.deleted(), [""; 0]);
+}
+
+#[test]
+fn a_refused_delete_ends_while_another_client_deletes_its_machine() {
+    let deleting = |how: Refusal| {
+        let pool = Pool::new(1, "1", "1").settled().new_ready(1);
+        let pool = pool.lifecycle("n1", Lifecycle::Deleting, Span::seconds(9));
+        let pool = pool.gone_for("n1", Condition::Deleting, Span::ZERO);
+        pool.delete_ended(&["n1"], Span::seconds(8), refused(how)).plan()
+    };
+    let turn = deleting(Refusal::Conflict);
+    let report = turn.report("n1");
+    assert_eq!((report.class, report.lifecycle), (Class::Leaving, Lifecycle::InService));
+    // What was never answered may be what is seen.
+    assert_eq!(deleting(Refusal::Unclear).report("n1").lifecycle, Lifecycle::Deleting);
 }
 
 #[test]

@@ -152,4 +152,8 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (10_563_070, "surge left before it served, beside machines that no list showed any more"),
     (10_586_049, "a busy set was taken for the end of a delete of ours"),
     (10_696_735, "a machine that no list showed passed for gone while its delete went on"),
+    (
+        10_834_552,
+        "a delete was refused while another client's went on, and passed for one that goes on",
+    ),
 ];
