@@ -11,7 +11,7 @@
 
 use super::counts::Counts;
 use super::limits::{Bill, Key, LimitSeen, Limits};
-use super::operation::{Class, Operation, Priority};
+use super::operation::{Class, FrontDoor, Operation, Priority};
 use super::sets::Sets;
 use super::told::Told;
 use crate::model::ids::ScaleSetId;
@@ -102,7 +102,7 @@ pub struct Gate {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self::new()
+        Self::new(FrontDoor::default())
     }
 }
 
@@ -125,9 +125,9 @@ impl Waiter {
 }
 
 impl Gate {
-    pub fn new() -> Self {
+    pub fn new(door: FrontDoor) -> Self {
         Self {
-            limits: Limits::new(),
+            limits: Limits::new(door),
             sets: Sets::default(),
             waiting: Vec::new(),
             tickets: 0,

@@ -1,7 +1,7 @@
 //! All buckets: of which limits a call needs tokens, what answers told about them, and how many are kept.
 
 use super::bucket::Bucket;
-use super::operation::{Cost, Limit, Operation, POLICIES, Scope};
+use super::operation::{Cost, FrontDoor, Limit, Operation, Policy, Scope, policies};
 use super::told::Told;
 use crate::model::time::{Span, Time};
 
@@ -85,14 +85,14 @@ pub struct LimitSeen {
 }
 
 impl Limits {
-    pub fn new() -> Self {
-        let named = |policy: &super::operation::Policy| Named {
+    pub fn new(door: FrontDoor) -> Self {
+        let named = |policy: Policy| Named {
             name: policy.name.into(),
             scope: policy.scope,
             limit: policy.limit,
             documented: true,
         };
-        let names: Vec<Named> = POLICIES.iter().map(named).collect();
+        let names: Vec<Named> = policies(door).map(named).collect();
         let number = |name: &str| names.iter().position(|n| &*n.name == name);
         let charges = Operation::ALL.iter().map(|operation| {
             let known = operation.charges().iter();

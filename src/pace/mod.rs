@@ -31,7 +31,7 @@ pub use flights::{Boarding, Flight, Flights, Landing};
 pub use gate::{AGES_IN, Asked, Call, Gate, Grant, NotNow, READ_PATIENCE, Ticket};
 pub use lanes::{Lane, Lanes, Place, Standing};
 pub use limits::LimitSeen;
-pub use operation::{Class, Operation, Priority};
+pub use operation::{Class, FrontDoor, Operation, Priority};
 pub use paced::{LISTING_IS_GOOD, Paced};
 pub use pacer::{Pacer, Pass};
 pub use shared::SharedReads;

@@ -96,17 +96,53 @@ const fn compute(name: &'static str, scope: Scope, a_minute: i64) -> Policy {
     Policy { name, scope, limit }
 }
 
+/// How a cloud's front door counts the calls of a subscription in a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FrontDoor {
+    /// A bucket that fills every second.
+    #[default]
+    BySecond,
+    /// So many in an hour: what Azure's clouds for governments and China had before, and may have still.
+    ByHour,
+}
+
+impl FrontDoor {
+    fn policies(self) -> [Policy; 3] {
+        let bucket = |name, a_minute, size| front(name, Scope::Region, a_minute, size);
+        match self {
+            FrontDoor::BySecond => [
+                bucket("subscription-reads", 1_500, 250),
+                bucket("subscription-writes", 600, 200),
+                bucket("subscription-deletes", 600, 200),
+            ],
+            FrontDoor::ByHour => [
+                hourly("subscription-reads", 12_000),
+                hourly("subscription-writes", 1_200),
+                hourly("subscription-deletes", 15_000),
+            ],
+        }
+    }
+}
+
 /// The front door's limits come back every second. It counts each region by itself, and all of them together.
 const fn front(name: &'static str, scope: Scope, a_minute: i64, size: i64) -> Policy {
     let limit = Limit { a_minute, size, step: Span::seconds(1) };
     Policy { name, scope, limit }
 }
 
-/// The limits that are documented or were seen. All others are learnt from answers.
-pub(super) const POLICIES: &[Policy] = &[
-    front("subscription-reads", Scope::Region, 1_500, 250),
-    front("subscription-writes", Scope::Region, 600, 200),
-    front("subscription-deletes", Scope::Region, 600, 200),
+/// Half at once and half by and by: whenever their hour begins, no hour sees more.
+const fn hourly(name: &'static str, an_hour: i64) -> Policy {
+    let limit = Limit { a_minute: an_hour / 120, size: an_hour / 2, step: Span::minutes(1) };
+    Policy { name, scope: Scope::Region, limit }
+}
+
+/// All limits that are documented or were seen.
+pub(super) fn policies(door: FrontDoor) -> impl Iterator<Item = Policy> {
+    door.policies().into_iter().chain(POLICIES.iter().copied())
+}
+
+/// Beside those of a region's front door. What is not named is learnt from answers.
+const POLICIES: &[Policy] = &[
     front("subscription-global-reads", Scope::Subscription, 22_500, 3_750),
     front("subscription-global-writes", Scope::Subscription, 9_000, 3_000),
     front("subscription-global-deletes", Scope::Subscription, 9_000, 3_000),

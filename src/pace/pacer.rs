@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use super::counts::Counts;
 use super::gate::{Asked, Call, Gate, Grant, NotNow, Ticket};
 use super::limits::LimitSeen;
-use super::operation::Operation;
+use super::operation::{FrontDoor, Operation};
 use super::told::Told;
 use crate::ambient::{Clock, Sleep};
 use crate::model::ids::ScaleSetId;
@@ -22,7 +22,7 @@ pub struct Pacer<C> {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     gate: Gate,
     wakers: BTreeMap<Ticket, Waker>,
@@ -44,7 +44,13 @@ struct Waiting<'a, C: Clock> {
 
 impl<C: Clock> Pacer<C> {
     pub fn new(clock: C) -> Self {
-        Self { clock, state: Mutex::default() }
+        Self::before(FrontDoor::default(), clock)
+    }
+
+    /// For the front door of a certain cloud.
+    pub fn before(door: FrontDoor, clock: C) -> Self {
+        let state = State { gate: Gate::new(door), wakers: BTreeMap::new() };
+        Self { clock, state: Mutex::new(state) }
     }
 
     pub fn clock(&self) -> &C {

@@ -52,7 +52,7 @@ impl Asker {
 }
 
 fn run(askers: &mut [Asker], span: Span) {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     for tick in 0..span.millis() / 20 {
         let now = at(tick * 20);
         for asker in askers.iter_mut() {

@@ -2,7 +2,9 @@
 
 use poolkeeper::model::ids::ScaleSetId;
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::pace::{AGES_IN, Asked, Call, Gate, Grant, Operation, READ_PATIENCE, Ticket, Told};
+use poolkeeper::pace::{
+    AGES_IN, Asked, Call, FrontDoor, Gate, Grant, Operation, READ_PATIENCE, Ticket, Told,
+};
 
 use crate::server::set;
 use crate::stage::at;
@@ -57,7 +59,7 @@ fn throttled(name: &str, seconds: i64) -> Told<'_> {
 
 #[test]
 fn a_set_is_listed_twenty_times_at_once_and_then_ten_times_a_minute() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     goes(ask(&mut gate, 0, Operation::Raise, LATE, at(0)));
     let (went, ticket) = use_up(&mut gate, 0, Operation::List, at(0));
     assert_eq!(went, 20, "a third of what is documented is left to windows and to others");
@@ -73,7 +75,7 @@ fn a_set_is_listed_twenty_times_at_once_and_then_ten_times_a_minute() {
 
 #[test]
 fn a_refusal_shuts_a_limit_for_all_who_share_it_and_for_nobody_else() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let grant = go(ask(&mut gate, 0, Operation::List, LATE, at(0)));
     gate.told(grant, &throttled(COSTLY, 30), at(1_000));
     let (other, until) = waits(&ask(&mut gate, 1, Operation::NextPage, LATE, at(2_000)));
@@ -89,10 +91,31 @@ fn a_refusal_shuts_a_limit_for_all_who_share_it_and_for_nobody_else() {
     goes(ask(&mut gate, 6, Operation::List, LATE, at(200_000)));
 }
 
+/// Whenever the hour of the front door began.
+#[test]
+fn a_front_door_by_hour_sees_no_more_than_it_lets_through() {
+    let mut gate = Gate::new(FrontDoor::ByHour);
+    let (mut sent, hour) = (Vec::new(), Span::hours(1));
+    for turn in 0..3 * 360 {
+        let now = at(turn * 10_000);
+        for pool in 0..100 {
+            if let Asked::Go(grant) = ask(&mut gate, pool, Operation::Raise, now, now) {
+                gate.told(grant, &Told::default(), now);
+                sent.push(now);
+            }
+        }
+    }
+    let inside =
+        |from: Time| sent.iter().filter(|at| **at >= from && from.plus(hour) > **at).count();
+    let most = sent.iter().map(|from| inside(*from)).max();
+    assert!(most.is_some_and(|most| (1_150..=1_200).contains(&most)), "{most:?}");
+    assert_eq!(inside(at(0).plus(hour)), 600, "half of it comes back in an hour");
+}
+
 /// Compute and the front door count each region by itself, and the whole of a subscription beside them.
 #[test]
 fn a_region_that_is_refused_shuts_no_other_region() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     for (pool, region) in [(0, "westus"), (1, "westus"), (2, "eastus")] {
         gate.locate(&set(pool), region, at(0));
     }
@@ -121,7 +144,7 @@ fn a_region_that_is_refused_shuts_no_other_region() {
 
 #[test]
 fn a_refusal_that_names_nothing_shuts_this_kind_of_work_for_a_minute() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let grant = go(ask(&mut gate, 0, Operation::List, LATE, at(0)));
     gate.told(grant, &Told { throttled: true, ..Told::default() }, at(0));
     let (other, _) = waits(&ask(&mut gate, 1, Operation::List, LATE, at(0)));
@@ -137,7 +160,7 @@ fn a_refusal_that_names_nothing_shuts_this_kind_of_work_for_a_minute() {
 
 #[test]
 fn what_cannot_leave_in_time_is_told_at_once_when_to_come_again() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let grant = go(ask(&mut gate, 0, Operation::Raise, LATE, at(0)));
     gate.told(grant, &throttled("UpdateVMScaleSetResource", 90), at(0));
     let Asked::NotNow(why) = ask(&mut gate, 0, Operation::Raise, at(60_000), at(0)) else {
@@ -156,7 +179,7 @@ fn what_cannot_leave_in_time_is_told_at_once_when_to_come_again() {
 
 #[test]
 fn what_waited_past_its_time_is_withdrawn() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let (_, first) = use_up(&mut gate, 0, Operation::Raise, at(0));
     let (second, _) = waits(&ask(&mut gate, 0, Operation::Raise, at(20_000), at(0)));
     assert!(
@@ -179,7 +202,7 @@ fn the_one(gate: &mut Gate, tickets: &[Ticket], now: Time) -> Option<usize> {
 
 #[test]
 fn the_urgent_go_first_and_age_makes_urgent() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let grant = go(ask(&mut gate, 9, Operation::List, LATE, at(0)));
     gate.told(grant, &throttled(COSTLY, 5), at(0));
     let tickets = [Operation::List, Operation::NextPage]
@@ -199,7 +222,7 @@ fn the_urgent_go_first_and_age_makes_urgent() {
 
 #[test]
 fn pools_go_by_turns() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let grant = go(ask(&mut gate, 9, Operation::List, LATE, at(0)));
     gate.told(grant, &throttled(COSTLY, 5), at(0));
     let pools = [0, 0, 0, 0, 1, 1, 2];
@@ -215,7 +238,7 @@ fn pools_go_by_turns() {
 
 #[test]
 fn a_listing_begins_only_where_all_its_pages_can_follow() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let now = at(0);
     for operation in [Operation::List, Operation::NextPage, Operation::NextPage] {
         let grant = go(ask(&mut gate, 0, operation, LATE, now));
@@ -237,7 +260,7 @@ fn a_listing_begins_only_where_all_its_pages_can_follow() {
 
 #[test]
 fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let now = at(0);
     let grant = go(ask(&mut gate, 0, Operation::Delete, LATE, now));
     let remaining = vec![("VmssQueuedVMOperations", 0), ("Somebody", 0), ("NewActions", 12)];
@@ -249,7 +272,7 @@ fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
     assert!(limits.iter().any(|limit| &*limit.name == "NewActions" && limit.set.is_none()));
     assert!(!limits.iter().any(|limit| &*limit.name == "VmssQueuedVMOperations"));
     // What a later answer says of it counts as well.
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     for left in [12, 6] {
         let grant = go(ask(&mut gate, 0, Operation::Delete, LATE, now));
         let remaining = vec![("NewActions", left)];
@@ -261,7 +284,7 @@ fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
 
 #[test]
 fn what_was_let_through_and_not_sent_is_given_back() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     for _ in 0..100 {
         let grant = go(ask(&mut gate, 0, Operation::Raise, LATE, at(0)));
         gate.unsent(grant, at(0));
@@ -279,7 +302,7 @@ fn what_was_let_through_and_not_sent_is_given_back() {
 
 #[test]
 fn what_is_kept_is_bounded() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     for n in 0..20_000_i64 {
         let set = ScaleSetId::new(format!("/subscriptions/{}/sets/{n}", n / 50));
         let (now, operation) = (at(n), Operation::Raise);

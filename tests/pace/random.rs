@@ -66,7 +66,7 @@ impl Room {
     fn new(by_minute: bool) -> Self {
         // Not at the beginning of a minute, so that the steps of the server fall where they like.
         Self {
-            gate: Gate::new(),
+            gate: Gate::default(),
             server: Server::new(by_minute),
             now: at(1_234_567),
             waiting: Vec::new(),
@@ -286,7 +286,7 @@ fn a_pool_that_is_looked_at_each_second_meets_no_limit() {
 
 #[test]
 fn a_throttled_answer_without_a_time_is_a_minute() {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let set = set(0);
     let call = Call { set: &set, operation: Operation::Poll, machines: 0, before: None };
     let Asked::Go(grant) = gate.ask(&call, at(0)) else { panic!("nothing is before it") };

@@ -2,6 +2,8 @@
 
 use url::{Host, Url};
 
+use crate::pace::FrontDoor;
+
 /// One of the clouds. Every address is https, or plain http to this machine (an emulator).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cloud {
@@ -36,6 +38,13 @@ struct Known {
     authority: &'static str,
     manager: &'static str,
     audience: &'static str,
+    front_door: FrontDoor,
+}
+
+impl Known {
+    fn host(&self) -> Option<&'static str> {
+        self.manager.strip_prefix("https://").map(|host| host.trim_end_matches('/'))
+    }
 }
 
 /// The clouds Microsoft runs.
@@ -45,18 +54,21 @@ const KNOWN: [Known; 3] = [
         authority: "https://login.microsoftonline.com/",
         manager: "https://management.azure.com/",
         audience: "https://management.azure.com",
+        front_door: FrontDoor::BySecond,
     },
     Known {
         names: &["usGovernment", "AzureUSGovernment", "AzureUSGovernmentCloud"],
         authority: "https://login.microsoftonline.us/",
         manager: "https://management.usgovcloudapi.net/",
         audience: "https://management.core.usgovcloudapi.net",
+        front_door: FrontDoor::ByHour,
     },
     Known {
         names: &["china", "AzureChinaCloud"],
         authority: "https://login.chinacloudapi.cn/",
         manager: "https://management.chinacloudapi.cn/",
         audience: "https://management.chinacloudapi.cn",
+        front_door: FrontDoor::ByHour,
     },
 ];
 
@@ -101,6 +113,13 @@ impl Cloud {
         &self.resource_manager
     }
 
+    /// How its ARM counts calls.
+    pub fn front_door(&self) -> FrontDoor {
+        let of = |known: &Known| self.origin().cloud == known.host();
+        let door = KNOWN.iter().find(|known| of(known)).map(|known| known.front_door);
+        door.unwrap_or_default()
+    }
+
     /// What a token is asked for.
     pub fn scope(&self) -> String {
         format!("{}/.default", self.audience)
@@ -136,9 +155,7 @@ impl Origin {
 
 /// Hosts of the ARM of whole clouds.
 fn hosts() -> impl Iterator<Item = &'static str> {
-    let host =
-        |known: &Known| known.manager.strip_prefix("https://").map(|h| h.trim_end_matches('/'));
-    KNOWN.iter().filter_map(host)
+    KNOWN.iter().filter_map(Known::host)
 }
 
 /// The cloud's own host, or that of one of its regions: one word before it, over TLS at the usual port.
@@ -232,6 +249,24 @@ mod tests {
         for other in ["https://eu.arm.own.example/", "https://management.azure.com/"] {
             assert!(!own.owns(&url(other)), "nothing is known of the hosts of another cloud");
         }
+    }
+
+    #[test]
+    fn a_cloud_and_its_regions_count_calls_alike() {
+        let at = |manager: &str| Cloud::custom("https://login.example/", manager, None).unwrap();
+        for (name, region, door) in [
+            ("public", "https://westus.management.azure.com", FrontDoor::BySecond),
+            ("china", "https://chinaeast2.management.chinacloudapi.cn/", FrontDoor::ByHour),
+            (
+                "usGovernment",
+                "https://usgovvirginia.management.usgovcloudapi.net/",
+                FrontDoor::ByHour,
+            ),
+        ] {
+            let doors = [Cloud::named(name).unwrap().front_door(), at(region).front_door()];
+            assert_eq!(doors, [door; 2], "{name}");
+        }
+        assert_eq!(at("https://arm.own.example").front_door(), FrontDoor::BySecond);
     }
 
     #[test]

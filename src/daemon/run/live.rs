@@ -125,7 +125,7 @@ impl<S, C: Ticks> Live<S, C> {
             };
             tracing::warn!("{say}; going on, since this may pass");
         }
-        let pacer = Arc::new(Pacer::new(clock.clone()));
+        let pacer = Arc::new(Pacer::before(cloud.front_door(), clock.clone()));
         let learn = Arc::clone(&pacer);
         let azure = Azure::new(cloud, http, tokens, learn, Arc::new(clock.clone()));
         let cloud = Paced::new(azure, pacer);
