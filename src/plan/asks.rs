@@ -229,6 +229,12 @@ fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     // A way back that is stopped must not make the bad revision the wanted one.
     let (stays, left) = if back { (Some(to), from) } else { (from, Some(to)) };
     memory.wanted = stays.or_else(|| memory.wanted.take());
+    // Another model joined it, and it renewed disks still: the next one for age waits for a verb all the same.
+    if memory.refresh_before.is_some()
+        && let Some(rollout) = memory.rollout.as_mut().filter(|r| r.cause == Cause::Revision)
+    {
+        rollout.cause = Cause::MaxAge;
+    }
     (memory.refresh_before, memory.refresh_next) = (None, None);
     // Who stops a refresh does not ask for a rollout of what is left on another revision.
     if let Some(wanted) = memory.wanted.clone() {

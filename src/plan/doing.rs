@@ -53,6 +53,9 @@ pub(super) fn follow_entries(
             last.verb == Verb::Delete && row.doing == Doing::Nothing && !last.took_it();
         row.perhaps_deleted = is_unanswered(last);
         row.returning = last.verb == Verb::Restore && last.ended.is_none();
+        // It was given back, and that its drain ended is not known yet.
+        let drains = |touch: &Touch| touch.verb == Verb::Drain && touch.ended.is_none();
+        row.doubted = last.verb == Verb::Restore && touches.iter().any(drains);
         if last.took_it() {
             row.group = Group::Ghost;
         }

@@ -114,6 +114,11 @@ fn note_refusal(
         Some(known) => known.times.saturating_add(1),
         None => 1,
     };
+    // Zones that are full by turns are one trouble of the raise.
+    let elsewhere = |b: &&BackOff| b.refusal == refused.refusal && b.size == *size && !same(b);
+    let earlier = memory.backoff.iter().filter(elsewhere).filter(|b| b.at < at && !is_over(b, at));
+    let in_a_row = earlier.map(|b| b.times.saturating_add(1).min(BY_TURNS)).max();
+    let times = times.max(in_a_row.unwrap_or(0));
     let seen_by_us = refused.code.as_deref() == Some(CHANGED_SINCE_READ);
     let at_once = if ours { OURS_IN_A_ROW } else { 1 };
     let until = match refused.retry_at {

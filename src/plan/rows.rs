@@ -93,8 +93,8 @@ pub(super) struct Row {
     pub waits_briefly: bool,
     /// Its delete did not hold: it is in service again from now on.
     pub given_back: bool,
-    /// A delete may have taken it lately, or it serves and is not settled yet: it is not counted as available, and spent
-    /// like one that is.
+    /// A delete may have taken it lately, its drain may go on, or it serves and is not settled yet: it is not counted as
+    /// available, and spent like one that is.
     pub doubted: bool,
     /// A person holds it, or the cloud protects it: never removed.
     pub stays: bool,
@@ -243,7 +243,7 @@ pub(super) fn classify(
         let taken_back = back_already && row.doing == Doing::TakeBack;
         row.waiting |= taken_back;
         if row.group == Group::Ready {
-            row.doubted = setbacks::may_be_gone(input, memory, machine);
+            row.doubted |= setbacks::may_be_gone(input, memory, machine);
             row.group = if !(taken_back || row.doubted) {
                 Group::Ready
             } else if machine.ever_available {

@@ -174,8 +174,8 @@ fn a_zone_is_forgiven_by_the_first_machine_of_a_later_raise_there() {
     assert_eq!(known(refused("1", false)), 1);
 }
 
-/// Refused again and again: how often a raise is sent within an hour.
-fn tries(refusal: &Refused) -> usize {
+/// Refused again and again, in these zones by turns: how often a raise is sent within an hour.
+fn tries(refusal: &Refused, zones: &[&str]) -> usize {
     let mut pool = Pool::new(3, "1", "0").settled().new_ready(2).capacity(2);
     let (mut sent, begun) = (0, pool.now);
     let mut turn = pool.plan();
@@ -184,8 +184,9 @@ fn tries(refusal: &Refused) -> usize {
         if turn.raise().is_some() {
             sent += 1;
             pool = pool.after(&turn, Span::seconds(5));
-            let refused =
-                Refused { retry_at: refusal.retry_at.map(|_| pool.now), ..refusal.clone() };
+            let zone = zones.iter().cycle().nth(sent).map(Zone::new);
+            let retry_at = refusal.retry_at.map(|_| pool.now);
+            let refused = Refused { retry_at, zone, ..refusal.clone() };
             pool = pool.raise_ended(2, 3, Span::seconds(2), Outcome::Refused(refused));
         } else {
             pool = pool.after(&turn, Span::seconds(5));
@@ -206,17 +207,21 @@ fn a_refused_raise_is_sent_at_most_twelve_times_an_hour() {
         Refusal::Invalid,
     ] {
         let plain = Refused { code: Some("No".into()), ..Refused::plain(refusal) };
-        let sent = tries(&plain);
+        let sent = tries(&plain, &[]);
         assert!((3..=12).contains(&sent), "{refusal:?}: {sent}");
         // However soon the cloud would have it again.
         let told = Refused { retry_at: Some(NOW), ..plain };
-        let sent = tries(&told);
+        let sent = tries(&told, &[]);
         assert!((3..=12).contains(&sent), "{refusal:?}, told when: {sent}");
     }
     // What our own look found before anything was sent is tried from the new number at once, once.
     let seen =
         Refused { code: Some("ChangedSinceRead".into()), ..Refused::plain(Refusal::Conflict) };
-    assert!(tries(&seen) <= 12);
+    assert!(tries(&seen, &[]) <= 12);
+    // One zone after the other is full.
+    let zonal = Refused { code: Some("No".into()), ..Refused::plain(Refusal::NoCapacity) };
+    let sent = tries(&zonal, &["1", "2", "3"]);
+    assert!((3..=12).contains(&sent), "{sent}");
 }
 
 #[test]

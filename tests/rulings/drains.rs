@@ -212,6 +212,22 @@ fn a_restore_that_went_well_ends_no_wait_that_began_later() {
 }
 
 #[test]
+fn one_that_was_given_back_is_no_promise_before_its_drain_is_known_to_have_ended() {
+    let available = |pool: Pool| {
+        let (targets, before) = (pool.targets(&["n3"], Because::Surplus), NOW);
+        let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
+        let at = NOW.minus(Span::seconds(5));
+        let done = Phase::Ended { at, accepted: Some(at), outcome: Outcome::Done };
+        let pool = pool.lifecycle("n3", Lifecycle::InService, Span::seconds(5));
+        let turn = pool.entry(restore, Span::seconds(30), done).plan();
+        turn.planned.report.numbers.available
+    };
+    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+    assert_eq!(available(pool.clone().drain_open("n3", Because::Surplus)), 2);
+    assert_eq!(available(pool.drain_ended("n3", Because::Surplus, Outcome::Withdrawn)), 3);
+}
+
+#[test]
 fn one_that_failed_is_not_given_back_to_fill_a_place() {
     let pool = Pool::new(3, "1", "0").settled().new_ready(1).new_failed(3).nodes();
     let pool = pool.drain_ended("n2", Because::Surplus, Outcome::Done);

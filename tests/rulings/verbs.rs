@@ -199,6 +199,28 @@ fn an_age_opens_no_rollout_to_the_model_of_one_that_was_aborted() {
 }
 
 #[test]
+fn an_aborted_rollout_for_age_stays_aborted_though_another_model_joined_it() {
+    let aged = Pool::new(3, "1", "0").settled().new_ready(3);
+    let aged = aged.policy(|d| d.rollout.max_age = Some(Span::days(1)));
+    let pool = open(aged.each(|m| m.imaged = NOW.minus(Span::days(2))));
+    let failing = pool.state(|state| {
+        let rollout = state.rollout.as_mut().unwrap();
+        rollout.stage = Stage::Failing { why: "two failed".into(), at: NOW };
+    });
+    let joined = failing.set(|set| set.revision = rev("r3"));
+    // Asked before anyone saw the other model, or after.
+    let turn = joined.clone().ask(AskVerb::Abort).plan();
+    assert_eq!(turn.accepted(), [true]);
+    turn.says("mixed");
+    assert!(turn.planned.state.rollout.is_none());
+    let seen = joined.plan();
+    assert_eq!(seen.planned.state.rollout.as_ref().unwrap().cause, Cause::Revision);
+    let later = joined.after(&seen, Span::minutes(1)).ask(AskVerb::Abort).plan();
+    later.says("mixed");
+    assert!(later.planned.state.rollout.is_none());
+}
+
+#[test]
 fn retry_forgives_what_failed_before_it() {
     let failed = begun(Pool::new(6, "2", "0"));
     // Both reach their deadline.

@@ -156,4 +156,10 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
         10_834_552,
         "a delete was refused while another client's went on, and passed for one that goes on",
     ),
+    (10_903_247, "an aborted rollout for age began anew, for another model had joined it"),
+    (
+        10_932_252,
+        "machines that were given back served again before their drains were known to have ended",
+    ),
+    (10_956_838, "three zones that were full by turns let one raise be refused 13 times an hour"),
 ];
