@@ -9,7 +9,7 @@ use crate::model::ids::{AskId, InstanceId, Key};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Ask, AskArgs, AskVerb};
 use crate::model::quantity::counted;
-use crate::world::{self, Deed, Guid, Native, Protection, Which};
+use crate::world::{self, Deed, Deletes, Guid, Native, Protection, Which};
 
 impl<R: Road, S: Store + Sync> Run<'_, R, S> {
     /// What is due of what people were going to do.
@@ -161,6 +161,16 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
                 }
                 stage.hear();
                 format!("the operator frees {}", counted(ids.len(), "machine"))
+            }
+            Act::Lift => {
+                let mut stage = self.house.stage.lock();
+                let set = stage.set;
+                if stage.world.locks(set).delete_only {
+                    stage.world.happens(set, Deed::Deletes(Deletes::Allowed));
+                }
+                stage.world.happens(set, Deed::Lock(false));
+                stage.hear();
+                "the operator takes the locks off the set".to_owned()
             }
             Act::SwitchOff => {
                 let mut stage = self.house.stage.lock();

@@ -7,7 +7,8 @@ use super::refuse::classify;
 use super::stage::{Row, Shared, Stage};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
-    Eviction, Gap, Instance, Inventory, ModelFields, NODES, Native, Orchestration, SetSeen,
+    Eviction, Gap, Instance, Inventory, Lock, LockLevel, ModelFields, NODES, Native, Orchestration,
+    SetSeen,
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Protection};
@@ -41,12 +42,15 @@ impl Stage {
         let mut names = std::mem::take(&mut self.names);
         names.compute_by(self.scheme);
         let views = picture.get(..read).unwrap_or_default();
-        let instances: Vec<Instance> =
+        let mut instances: Vec<Instance> =
             views.iter().map(|view| self.instance(view, &set, blind, &mut names)).collect();
         let told = self.adapter.ahead == Skew::NONE;
         self.showed = views.iter().zip(&instances).map(|pair| shown(pair, told)).collect();
         self.names = names;
         let set = self.set_seen(&set, began, cut.is_none());
+        for machine in &mut instances {
+            machine.protection = set.protection_of(&machine.id, machine.protection);
+        }
         Ok(Inventory { set, instances, gaps })
     }
 
@@ -105,7 +109,7 @@ impl Stage {
             busy: None,
             natives: natives(&set.native),
             natives_unknown: Vec::new(),
-            locks: Vec::new(),
+            locks: self.locks(&set.name),
             spot: eviction(set.priority),
             priority_mix: None,
             vm_size: Some(set.model.vm_size.as_str().into()),
@@ -116,6 +120,23 @@ impl Stage {
             }),
             model_rest: [("rest".into(), format!("\"{}\"", set.model.rest).into())].into(),
         }
+    }
+
+    /// On the set itself, so that they cover every machine of it.
+    fn locks(&self, name: &str) -> Vec<Lock> {
+        let stand = self.world.locks(self.set);
+        let levels = [
+            (stand.delete_only, LockLevel::CanNotDelete, "keep"),
+            (stand.read_only, LockLevel::ReadOnly, "freeze"),
+        ];
+        let there = levels.into_iter().filter(|(stands, ..)| *stands && self.adapter.shows_locks);
+        let scope = "/subscriptions/rehearsal/resourceGroups/rehearsal/providers/Microsoft.Compute/virtualMachineScaleSets";
+        let lock = |(_, level, lock): (bool, LockLevel, &str)| Lock {
+            level,
+            name: lock.into(),
+            id: format!("{scope}/{name}/providers/Microsoft.Authorization/locks/{lock}").into(),
+        };
+        there.map(lock).collect()
     }
 
     fn instance(

@@ -31,6 +31,8 @@ pub(super) enum Act {
     Free(Vec<InstanceId>),
     /// Switch the cloud's own features off.
     SwitchOff,
+    /// Take the locks off the set.
+    Lift,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +137,7 @@ fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
     let blockers = || hold.blockers.iter().map(InstanceId::new).collect::<Vec<_>>();
     Some(match deed(hold)? {
         SWITCH_OFF => Act::SwitchOff,
+        LIFT => Act::Lift,
         "pause" => ask(AskVerb::Pause),
         "resume" => ask(AskVerb::Resume),
         "abort" => ask(AskVerb::Abort),

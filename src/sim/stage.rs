@@ -51,13 +51,15 @@ pub struct Adapter {
     pub shows_etag: bool,
     /// Machines show their own model; otherwise only the cloud's flag says who is outdated.
     pub shows_models: bool,
+    /// The locks on the set may be read; otherwise a refusal alone tells of them.
+    pub shows_locks: bool,
     /// So far is the cloud's clock ahead of ours.
     pub ahead: Skew,
 }
 
 impl Default for Adapter {
     fn default() -> Self {
-        Self { shows_etag: true, shows_models: true, ahead: Skew::NONE }
+        Self { shows_etag: true, shows_models: true, shows_locks: true, ahead: Skew::NONE }
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn more(scenario: &mut Scenario, dice: &Dice) {
         let mut own = dice.branch(what);
         own.chance(chance).then_some(own)
     };
-    let troubles: [(&str, f64, Trouble); 12] = [
+    let troubles: [(&str, f64, Trouble); 13] = [
         ("clock", 0.15, clock),
         ("zones", 0.15, zones),
         ("deletes", 0.15, deletes),
@@ -36,6 +36,7 @@ pub(super) fn more(scenario: &mut Scenario, dice: &Dice) {
         ("marks", 0.15, marks),
         ("gates", 0.3, gates),
         ("rounding", 0.1, small),
+        ("locks", 0.5, hidden_locks),
     ];
     for (name, chance, trouble) in troubles {
         if let Some(mut own) = drawn(name, chance) {
@@ -68,6 +69,11 @@ fn zones(scenario: &mut Scenario, dice: &mut Dice) {
         scenario.deeds.push((at, Deed::NoCapacity { zone, until }));
     }
     scenario.settings.switches.spills_to_other_zones = dice.chance(0.3);
+}
+
+/// Our role does not let us read locks.
+fn hidden_locks(scenario: &mut Scenario, _: &mut Dice) {
+    scenario.adapter.shows_locks = false;
 }
 
 /// Deletes alone are refused, by a lock or by our role, for a while or until the calm.

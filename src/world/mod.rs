@@ -48,7 +48,7 @@ pub use gate::{Call, Calls, Count, Meter};
 pub use instance::{Guest, Health, InstanceView, Power, Provisioning};
 pub use operation::{OpFailure, OpKind, OpStatus, OpView};
 pub use reads::{Leaf, Listing, Page, PageToken, Usage, Usages};
-pub use resource::{OsUpgrade, RollingStands, RollingView, SetWrite};
+pub use resource::{Locks, OsUpgrade, RollingStands, RollingView, SetWrite};
 pub use set::{MODEL_LIMIT, PriorityMix, SetState, SetView};
 pub use spec::*;
 pub use switches::{

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::World;
 use super::answer::{Accepted, Answer, Refusal};
 use super::birth::exact;
+use super::deeds::Deletes;
 use super::events::{By, Change};
 use super::gate::Call;
 use super::instance::InstanceView;
@@ -67,6 +68,13 @@ pub struct OsUpgrade {
     pub by: By,
 }
 
+/// Which locks lie on the scope of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Locks {
+    pub read_only: bool,
+    pub delete_only: bool,
+}
+
 impl World {
     /// The set as it is, for an answer that a call has paid for already.
     pub fn peek(&self, set: SetId) -> Option<SetView> {
@@ -77,6 +85,13 @@ impl World {
     pub fn peek_instance(&self, set: SetId, id: &InstanceId) -> Option<InstanceView> {
         let it = self.sets.get(&set)?;
         it.find(id).map(|i| i.view(it.orchestration, it.model_no, it.health_extension))
+    }
+
+    /// What the locks on it allow.
+    pub fn locks(&self, set: SetId) -> Locks {
+        let it = self.sets.get(&set);
+        let delete_only = it.is_some_and(|it| it.deletes == Deletes::Locked);
+        Locks { read_only: it.is_some_and(|it| it.locked), delete_only }
     }
 
     /// Of VMs that are not on their way out.
