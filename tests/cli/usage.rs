@@ -1,5 +1,6 @@
 //! Exit codes, wrong usage, and JSON wherever it is asked for.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::{env, fs};
 
@@ -218,6 +219,40 @@ fn completions_know_the_commands() {
         let document = run(&["completions", shell, "-o", "json"], "").json();
         assert_eq!(document["script"], ended.out.as_str());
     }
+}
+
+/// Every variable that some help prints, each once.
+fn printed_variables() -> BTreeSet<String> {
+    let overview = run(&["help"], "").out;
+    let (_, commands) = overview.split_once("Commands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let mut found = BTreeSet::new();
+    for name in commands.filter_map(|line| line.split_whitespace().next()) {
+        let help = run(&["help", name], "").out;
+        let words = help.split(|letter: char| !letter.is_ascii_uppercase() && letter != '_');
+        found.extend(words.filter(|word| word.starts_with("POOLKEEPER_")).map(str::to_owned));
+    }
+    found
+}
+
+/// One shell sets them for every command.
+#[test]
+fn the_daemon_takes_every_variable_that_a_help_prints() {
+    let variables = printed_variables();
+    for client in ["SERVER", "TOKEN", "TOKEN_FILE", "CA_FILE"] {
+        assert!(variables.contains(&format!("POOLKEEPER_{client}")), "{variables:?}");
+    }
+    let settings = written("empty.yaml", b"");
+    for variable in &variables {
+        let mut serve = command(&["serve", "--print-settings", "--settings", &settings]);
+        serve.env(variable, "info");
+        let ended = finish(serve, b"");
+        assert!(!ended.err.contains("there is no such variable"), "{variable}: {}", ended.err);
+    }
+    let mut serve = command(&["serve", "--print-settings"]);
+    serve.env("POOLKEEPER_SERVRE", "http://127.0.0.1:7770");
+    let ended = finish(serve, b"");
+    assert!(ended.code == Some(2) && ended.err.contains("no such variable"), "{ended:?}");
 }
 
 #[test]

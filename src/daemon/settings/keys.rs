@@ -45,7 +45,16 @@ pub const PREFIX: &str = "POOLKEEPER_";
 pub const FILE: &str = "POOLKEEPER_SETTINGS";
 
 /// What a cluster puts into the environment of a pod whose service is called poolkeeper; none of it is for us.
-pub(super) const OF_CLUSTERS: [&str; 2] = ["POOLKEEPER_SERVICE_", "POOLKEEPER_PORT"];
+const OF_CLUSTERS: [&str; 2] = ["POOLKEEPER_SERVICE_", "POOLKEEPER_PORT"];
+
+/// What the client commands read. One shell often sets them for every command.
+const OF_CLIENTS: [&str; 4] =
+    ["POOLKEEPER_SERVER", "POOLKEEPER_TOKEN", "POOLKEEPER_TOKEN_FILE", "POOLKEEPER_CA_FILE"];
+
+/// Whether a variable that begins like ours is another program's, or another command's.
+pub(super) fn is_foreign(variable: &str) -> bool {
+    OF_CLIENTS.contains(&variable) || OF_CLUSTERS.iter().any(|theirs| variable.starts_with(theirs))
+}
 
 macro_rules! keys {
     ($($id:ident = $name:literal, $variable:literal, $default:literal, $kind:expr, $about:literal;)*) => {
@@ -201,7 +210,7 @@ mod tests {
         for (n, key) in KEYS.iter().enumerate() {
             assert!(key.default.is_empty() || key.check(key.default).is_ok(), "{key:?}");
             assert!(key.variable.starts_with(PREFIX) && key.variable != FILE, "{key:?}");
-            assert!(!OF_CLUSTERS.iter().any(|theirs| key.variable.starts_with(theirs)), "{key:?}");
+            assert!(!is_foreign(key.variable), "{key:?}");
             assert!(key.about.ends_with('.'), "{key:?}");
             let others = &KEYS[n + 1..];
             let same = |other: &&Key| other.name == key.name || other.variable == key.variable;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::keys::{FILE, KEYS, Key, OF_CLUSTERS, PREFIX};
+use super::keys::{FILE, KEYS, Key, PREFIX, is_foreign};
 use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
 use crate::api::v1::node::{self, Entry, Kind, Node, Place};
 
@@ -158,7 +158,7 @@ impl Taken {
                     Some(found) => self.faults.push(Fault { from: Some(name), found }),
                     None => self.set(key, &text, From::Variable(key.variable)),
                 }
-            } else if !OF_CLUSTERS.iter().any(|theirs| name.starts_with(theirs)) {
+            } else if !is_foreign(&name) {
                 let known: Vec<&'static str> = KEYS.iter().map(|key| key.variable).collect();
                 let found = Diagnostic::new(
                     Place::START,
