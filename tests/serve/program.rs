@@ -145,6 +145,7 @@ async fn what_it_remembers_lasts_and_is_one_processes_at_a_time() {
     assert_eq!(code, Some(1), "{said}");
     let holder = format!("-{}-", first.child.id());
     assert!(said.contains("is in use by") && said.contains(&holder), "{said}");
+    assert!(!said.contains("--store") && !said.contains("another file"), "a second one: {said}");
     first.signal("-TERM");
     assert_eq!(first.end().0, Some(0));
     let mut second = Program::start(&house, &args);

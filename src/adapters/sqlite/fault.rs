@@ -32,7 +32,7 @@ pub enum OpenError {
         path.display()
     )]
     ReadOnly { path: PathBuf },
-    #[error("{} is in use by {by}: one process a store; stop that one first, or name another file", path.display())]
+    #[error("{} is in use by {by}: one process a store; stop that one first", path.display())]
     InUse { path: PathBuf, by: Box<str> },
     #[error("{} cannot be locked: put the store on a local disk", path.display())]
     Lock {

@@ -151,8 +151,8 @@ fn not_begun(error: BeginError) -> Failure {
             super::cloud::not_opened(&bad)
         }
         BeginError::Serve(ServeError::NotOpened(NotOpened::Trouble(trouble))) => trouble.into(),
-        BeginError::Store(_) => Failure::new(Exit::Internal, "store", error.to_string())
-            .help("--store names the file; `--store memory` forgets everything at the end"),
+        // The error itself says what to do. A second store beside the first one is no remedy.
+        BeginError::Store(_) => Failure::new(Exit::Internal, "store", error.to_string()),
         BeginError::Door(no_door) => closed(&no_door),
         BeginError::Traces(_) => Failure::new(Exit::Input, "badValue", error.to_string())
             .help("nothing was started; telemetry.otlp names the collector"),
