@@ -399,6 +399,20 @@ pub enum RolloutPhase {
 }
 
 impl RolloutPhase {
+    /// Nothing is rolled out in these.
+    const AT_REST: [RolloutPhase; 5] = [
+        RolloutPhase::None,
+        RolloutPhase::Succeeded,
+        RolloutPhase::SucceededWithExceptions,
+        RolloutPhase::Aborted,
+        RolloutPhase::RolledBack,
+    ];
+
+    /// Whether a rollout is open in the phase of this name.
+    pub fn is_open(name: &str) -> bool {
+        !Self::AT_REST.iter().any(|phase| phase.name() == name)
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             RolloutPhase::None => "None",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use poolkeeper::api::http::{Pool, Trouble};
 use poolkeeper::model::budget::{Hold, HoldReason};
 use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 
@@ -94,6 +95,29 @@ async fn what_waits_for_a_person_says_what_to_type() {
 }
 
 #[tokio::test]
+async fn a_rollout_that_ended_moves_nothing() {
+    let served = serve(Kit::open().await).await;
+    for phase in [
+        RolloutPhase::Succeeded,
+        RolloutPhase::SucceededWithExceptions,
+        RolloutPhase::Aborted,
+        RolloutPhase::RolledBack,
+    ] {
+        served.hold(Vec::new());
+        served.change("web", |pool| {
+            let mut report = (**pool.report.as_ref().unwrap()).clone();
+            let planned = &mut report.planned.as_mut().unwrap();
+            (planned.report.numbers.pending, planned.report.numbers.young) = (0, 0);
+            planned.report.rollout.phase = phase;
+            pool.report = Some(Arc::new(report));
+        });
+        let items = served.run(&["status", "-o", "json"]).await.json();
+        let web = items["items"].as_array().unwrap().iter().find(|one| one["pool"] == "web");
+        assert_eq!(web.unwrap()["standing"], "fine", "{}: {items}", phase.name());
+    }
+}
+
+#[tokio::test]
 async fn what_is_wrong_comes_first() {
     let served = serve(Kit::open().await).await;
     for n in 0..50 {
@@ -104,7 +128,7 @@ async fn what_is_wrong_comes_first() {
         planned.report.holds.clear();
         planned.report.numbers.pending = 0;
         planned.report.numbers.young = 0;
-        planned.report.rollout.phase = poolkeeper::model::plan::RolloutPhase::None;
+        planned.report.rollout.phase = RolloutPhase::None;
         planned.report.estimate.finishes = None;
         let policy = Arc::new(policy(&document(&name, 7)));
         let origin = poolkeeper::api::http::Origin::Api;

@@ -54,7 +54,7 @@ pub(in crate::cli) struct RolloutFacts {
 
 impl RolloutFacts {
     pub fn is_open(&self) -> bool {
-        self.phase != RolloutPhase::None.name()
+        RolloutPhase::is_open(&self.phase)
     }
 }
 

@@ -15,6 +15,7 @@ use super::text::{TIE, clock, count, list, nearer, plain, short, when, wrap};
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::model::action::Class;
 use crate::model::budget::Hold;
+use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
 pub(super) use facts::{
@@ -205,8 +206,13 @@ pub(super) fn rollout(rollout: &RolloutFacts) -> String {
         let reference = rollout.reference.as_ref().map(|r| format!("; {what} {r}"));
         reference.unwrap_or_default()
     };
+    let RolloutFacts { phase, done, total, failed, .. } = rollout;
     if !rollout.is_open() {
-        return format!("none open{}", target("on target is"));
+        let last = match phase == RolloutPhase::None.name() {
+            true => String::new(),
+            false => format!("; the last: {phase}, {done} of {total} done, {failed} failed"),
+        };
+        return format!("none open{last}{}", target("on target is"));
     }
     let from = rollout.from.as_deref().unwrap_or_default();
     let to = rollout.to.as_deref().unwrap_or("?");
@@ -214,7 +220,6 @@ pub(super) fn rollout(rollout: &RolloutFacts) -> String {
     let away = rollout.reference != rollout.to;
     let turned = if away { target("on target is now") } else { String::new() };
     let path = format!("{from} {arrow} {to}");
-    let RolloutFacts { phase, done, total, failed, .. } = rollout;
     format!("{phase} {}: {done} of {total} done, {failed} failed{turned}", path.trim())
 }
 

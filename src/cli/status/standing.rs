@@ -186,7 +186,7 @@ fn moves(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
     match more.rollout.as_ref().map(|shown| served::rollout(&shown.progress)) {
         Some(shown) if shown.is_open() => found.push(format!("rollout {}", rollout(&shown))),
         Some(_) => {}
-        None if status.phase != RolloutPhase::None.name() => {
+        None if RolloutPhase::is_open(&status.phase) => {
             found.push(format!("rollout {}", status.phase));
         }
         None => {}
