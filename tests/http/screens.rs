@@ -91,7 +91,33 @@ async fn what_waits_for_a_person_says_what_to_type() {
         (&standing["standing"], &standing["wrong"]),
         (&"waiting".into(), &Value::from(Vec::<Value>::new()))
     );
-    assert_eq!(standing["waitsForYou"].as_array().unwrap().len(), 2, "{standing}");
+    // A machine that a person holds is a state, and no task.
+    let tasks = standing["waitsForYou"].as_array().unwrap();
+    assert!(tasks.len() == 1 && tasks[0].as_str().unwrap().starts_with("paused: "), "{standing}");
+    let mut surge = hold(HoldReason::SurgeBooting, "1 machine is booting", None);
+    surge.blockers = vec!["4".into()];
+    let mut held = hold(HoldReason::Kept, "1 machine is to leave but held", Some("release"));
+    held.blockers = vec!["3".into()];
+    served.hold(vec![held.clone(), surge]);
+    let calm = served.run(&["status", "web", "-o", "json"]).await.json();
+    assert_eq!(
+        (&calm["standing"], &calm["waitsForYou"]),
+        (&"moving".into(), &Value::from(Vec::<Value>::new())),
+        "{calm}"
+    );
+    served.hold(vec![
+        hold(HoldReason::Drift, "the capacity is above what lives", Some("settleCapacity")),
+        hold(HoldReason::Paused, "paused by kim: a look first", Some("resume")),
+        held,
+    ]);
+    served.change("web", |pool| {
+        let mut report = (**pool.report.as_ref().unwrap()).clone();
+        report.planned.as_mut().unwrap().report.numbers.failed = 1;
+        pool.report = Some(Arc::new(report));
+    });
+    let table = served.run(&["status"]).await;
+    let line = table.out.lines().find(|line| line.starts_with("web")).unwrap();
+    assert!(line.contains("wrong") && line.contains("paused: paused by kim"), "{line}");
 }
 
 #[tokio::test]

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::api::v1::foremost::rank;
-use crate::api::v1::resources::read::{MachineRead, RolloutRead, StatusRead};
+use crate::api::v1::resources::read::{HoldRead, MachineRead, RolloutRead, StatusRead};
 use crate::cli::client::served;
 use crate::cli::page::{Facts, rollout, rule_and_say};
 use crate::cli::text::{clock, count, list, nearer};
 use crate::model::action::Class;
+use crate::model::budget::HoldReason;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
@@ -109,9 +110,11 @@ impl Standing {
         self.status.estimate.and_then(|estimate| estimate.finishes).map(|at| at.0)
     }
 
-    /// The reason that says most, for one line.
+    /// The reason that says most, for one line: first what a person must do, then what is wrong, then what it waits for.
     pub fn foremost(&self) -> Option<String> {
-        let first = self.wrong.first().or_else(|| self.waits.first()).cloned();
+        let stands = matches!(self.grade, Grade::Frozen | Grade::Troubled);
+        let task = self.waits.first().filter(|_| !stands);
+        let first = task.or_else(|| self.wrong.first()).cloned();
         let now = self.status.at.map(|at| at.0);
         first.or_else(|| {
             let hold = self.status.holds.iter().min_by_key(|hold| rank(&hold.reason))?;
@@ -209,8 +212,13 @@ fn moves(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
 /// Holds that end by themselves too, sooner or later, however much somebody may hurry them.
 const BY_ITSELF: [&str; 3] = ["promote", "abort", "explain"];
 
+/// The holds that need a person, the one that stops most first.
 fn waits(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
-    let holds = status.holds.iter().filter_map(|hold| {
+    let mut needed: Vec<&HoldRead> = status.holds.iter().collect();
+    needed.sort_by_key(|hold| rank(&hold.reason));
+    // A person holds or protects these machines on purpose: that is a state and no task.
+    needed.retain(|hold| hold.reason != HoldReason::Kept.code());
+    let holds = needed.into_iter().filter_map(|hold| {
         let verb = hold.verb.as_deref().filter(|verb| !BY_ITSELF.contains(verb))?;
         let command = command(verb, &status.name, &hold.blockers);
         let hold = served::hold(hold);
