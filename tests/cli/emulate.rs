@@ -26,6 +26,7 @@ fn what_keeps_it_from_beginning_is_said() {
         (&["--tls-cert", "a.pem", "--tls-key", "b.pem"], 1, "a.pem"),
         (&["--ca-file", "a.pem"], 2, "--tls"),
         (&["--speed=-1"], 2, "time stands still"),
+        (&["--quicker=0.5"], 2, "from 1 to 1000"),
         (&["-o", "ndjson"], 2, "--output json"),
     ];
     for (args, code, hint) in cases {
@@ -36,14 +37,34 @@ fn what_keeps_it_from_beginning_is_said() {
     }
 }
 
-/// The first line of a run that is then ended.
-fn first_line(args: &[&str]) -> String {
+/// The first lines of a run that is then ended, up to one that says this.
+fn lines_until(args: &[&str], last: &str) -> String {
     let mut child = command(args).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut lines = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    while out.read_line(&mut lines).unwrap() > 0 && !lines.contains(last) {}
     child.kill().unwrap();
     child.wait().unwrap();
-    line
+    lines
+}
+
+fn first_line(args: &[&str]) -> String {
+    lines_until(args, "")
+}
+
+#[test]
+fn a_clock_that_runs_away_is_warned_of_and_quicker_keeps_it() {
+    let page = |more: &[&str]| {
+        let args = [&["emulate", "--listen", "127.0.0.1:0"], more].concat();
+        lines_until(&args, "It ends with Ctrl-C")
+    };
+    let fast = page(&["--speed", "60"]);
+    assert!(fast.contains("warning") && fast.contains("--quicker"), "{fast}");
+    let quick = page(&["--quicker", "60"]);
+    assert!(!quick.contains("warning") && quick.contains("1 world seconds a second"), "{quick}");
+    let args = ["emulate", "--listen", "127.0.0.1:0", "--quicker", "60", "-o", "json"];
+    let document: Value = serde_json::from_str(&first_line(&args)).unwrap();
+    assert_eq!((&document["quicker"], &document["speed"]), (&60.0.into(), &1.0.into()));
 }
 
 #[test]

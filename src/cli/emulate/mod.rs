@@ -28,13 +28,14 @@ to whoever asks.
 Official clients send tokens over TLS only. With --tls a certificate authority is made for this run, its certificate is \
 written to a file, and what to export so that clients trust it is printed.
 
-World time runs with the clock, --speed times as fast; POST /_control/clock sends it ahead. GET / is a page for people, \
+With --quicker all that Azure takes time for takes so many times less. World time runs with the clock; --speed moves it \
+ahead of the clock of every client, and POST /_control/clock sends it ahead at once. GET / is a page for people, \
 GET /_control/state the same as a document; POST /_control/faults orders trouble, POST /_control/deeds lets things \
 happen to VMs.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper emulate                              plain HTTP on 127.0.0.1:8400, one scale set of three VMs
-  poolkeeper emulate --tls --speed 60             for az and the SDKs, a minute a second
+  poolkeeper emulate --tls --quicker 60           for az, the SDKs and `serve`: a minute takes a second
   poolkeeper emulate --pool pools/web.yaml        with the scale set of a pool file
   poolkeeper emulate --seed-file azure.yaml       with everything that file names
   poolkeeper emulate --listen 127.0.0.1:0 -o json what a script needs, on one line
@@ -49,8 +50,7 @@ A seed file, every key of which may be left out:
   settings: {pageSize: 50, quotaCores: 200, throttling: true, quicker: 60, record: true}
   faults: {named: mild}
 
-With quicker everything takes so many times less, while the clock goes on as it does for clients; --speed moves the clock
-itself. With record, GET /_control/record tells what was asked and what became of VMs.
+With record, GET /_control/record tells what was asked and what became of VMs.
 
 Trouble to order:
   curl 127.0.0.1:8400/_control/faults -d '{\"named\":\"storm\"}'
@@ -60,6 +60,9 @@ Trouble to order:
 
 /// A week of it is a second; faster, and clients see nothing between two polls.
 const FASTEST: f64 = 604_800.0;
+
+/// The most that a seed file may ask for too.
+const QUICKEST: f64 = 1_000.0;
 
 #[derive(Debug, Args)]
 #[command(
@@ -96,9 +99,23 @@ pub struct Emulate {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
+    /// Everything takes so many times less
+    ///
+    /// The clock stays that of the clients. It goes before the same setting of a seed file.
+    #[arg(long, value_name = "TIMES", value_parser = quicker)]
+    quicker: Option<f64>,
+
     /// World seconds in a second
+    ///
+    /// For clients that compare no clocks: `serve` does.
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = speed)]
     speed: f64,
+}
+
+fn quicker(text: &str) -> Result<f64, String> {
+    let times: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let allowed = (1.0..=QUICKEST).contains(&times);
+    if allowed { Ok(times) } else { Err(format!("from 1 to {QUICKEST}")) }
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -148,6 +165,7 @@ impl Emulate {
         for path in &self.pools {
             seed.scale_sets.extend(seed::of_pools(path, shell)?);
         }
+        seed.settings.quicker = self.quicker.or(seed.settings.quicker);
         Ok((seed, from))
     }
 

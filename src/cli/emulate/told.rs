@@ -42,7 +42,8 @@ impl Told<'_> {
             "address": self.address.to_string(),
             "caFile": self.ca_file.as_ref().map(|path| path.display().to_string()),
             "tenant": self.seed.tenant, "subscription": self.subscription(),
-            "location": self.seed.location, "speed": self.speed, "scaleSets": Self::sets(state) })
+            "location": self.seed.location, "speed": self.speed, "quicker": self.seed.settings.quicker,
+            "scaleSets": Self::sets(state) })
     }
 
     pub fn page(&self, term: Term, state: &Value) -> String {
@@ -59,6 +60,9 @@ impl Told<'_> {
             "location      {}, {} world seconds a second",
             self.seed.location, self.speed
         ));
+        for text in self.clock_runs_away() {
+            line(&term.paint(Style::Yellow, &text));
+        }
         for (n, id) in Self::sets(state).iter().enumerate() {
             line(&format!("{:<13} {id}", if n == 0 { "scale sets" } else { "" }));
         }
@@ -71,6 +75,18 @@ impl Told<'_> {
         line("");
         line("It ends with Ctrl-C, and forgets everything.");
         page
+    }
+
+    /// What goes wrong for clients that compare a time of the cloud with their own clock.
+    fn clock_runs_away(&self) -> Vec<String> {
+        if (self.speed - 1.0).abs() < f64::EPSILON {
+            return Vec::new();
+        }
+        vec![
+            format!("warning       --speed {} moves this cloud's clock away from the clock of its clients.", self.speed),
+            "              To `serve` a new machine is then ready in the future, and a rollout waits for it.".to_owned(),
+            "              --quicker shortens what Azure takes time for, and keeps the clock.".to_owned(),
+        ]
     }
 
     /// How Poolkeeper itself is told of it.
