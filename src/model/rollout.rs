@@ -353,6 +353,13 @@ pub struct ModelBackOff {
     pub answered: bool,
 }
 
+impl ModelBackOff {
+    /// How often the fields were written without any word of the cloud against them, and no read showed them.
+    pub fn in_vain(&self) -> Option<u32> {
+        (self.refusal == Refusal::Unclear && self.code.is_none()).then_some(self.times)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writing {
     pub over: Revision,

@@ -271,6 +271,11 @@ fn no_quota(input: &Input) -> bool {
     quota.is_some_and(|quota| quota.cores_each > 0 && quota.cores_left < quota.cores_each)
 }
 
+/// Rights and wrong values change when a person acts, and what was refused twice in a row is no chance.
+pub(super) const fn lasts(refusal: Refusal, times: u32) -> bool {
+    matches!(refusal, Refusal::Forbidden | Refusal::Invalid) || times > 1
+}
+
 /// Every back-off that is known is told, whether anything is wished for now or not.
 pub(super) fn about_refused(input: &Input, memory: &PoolState, holds: &mut Holds) {
     for back_off in waits(input, memory) {
@@ -284,9 +289,8 @@ pub(super) fn about_refused(input: &Input, memory: &PoolState, holds: &mut Holds
         let BackOff { refusal, code, message, .. } = back_off;
         let why = refusal_reason(*refusal, code.as_deref(), message.as_deref());
         let until = back_off.until;
-        holds
-            .add(reason, format!("a raise{size} was refused{zone} ({why}); next try {until}"))
-            .number("times", i64::from(back_off.times))
-            .again(until);
+        let say = format!("a raise{size} was refused{zone} ({why}); next try {until}");
+        let hold = holds.add(reason, say).number("times", i64::from(back_off.times)).again(until);
+        hold.verb = lasts(*refusal, back_off.times).then_some("retry");
     }
 }

@@ -94,7 +94,13 @@ impl View for House {
             None => drop(known.pools.remove(name)),
             Some(document) => {
                 let policy = Arc::new(policy(&document.text));
-                let pool = Pool { policy, origin: Origin::Api, report: None, trouble: None };
+                let pool = Pool {
+                    policy,
+                    origin: Origin::Api,
+                    report: None,
+                    trouble: None,
+                    ignored: None,
+                };
                 known.pools.insert(name.clone(), pool);
             }
         }
@@ -195,12 +201,14 @@ impl Kit {
             origin: Origin::Api,
             report: Some(Arc::clone(&scene.report)),
             trouble: None,
+            ignored: None,
         };
         let batch = Pool {
             policy: Arc::new(policy(&document("batch", 3))),
             origin: Origin::File("pools/batch.yaml".into()),
             report: None,
             trouble: None,
+            ignored: None,
         };
         remember(&store, &scene).await;
         let pools = [web, batch].into_iter().map(|pool| (pool.policy.name.clone(), pool)).collect();

@@ -121,6 +121,35 @@ async fn what_waits_for_a_person_says_what_to_type() {
 }
 
 #[tokio::test]
+async fn what_is_refused_or_ignored_is_wrong_and_for_you_in_every_view() {
+    let served = serve(Kit::open().await).await;
+    let no = "a write of the model was refused (InvalidImage)";
+    let passing = hold(HoldReason::Refused, "a raise was refused once", None);
+    served.hold(vec![passing]);
+    let calm = served.run(&["status", "web", "-o", "json"]).await.json();
+    assert_eq!((&calm["standing"], &calm["wrong"][0]), (&"moving".into(), &Value::Null));
+    served.hold(vec![hold(HoldReason::Refused, no, Some("retry"))]);
+    let refused = served.run(&["status", "web", "-o", "json"]).await.json();
+    let said = |list: &Value| list[0].as_str().unwrap_or_default().contains(no);
+    assert!(said(&refused["wrong"]) && said(&refused["waitsForYou"]), "{refused}");
+    assert_eq!(refused["standing"], "wrong");
+    let table = served.run(&["status"]).await.out;
+    assert!(table.lines().any(|line| line.contains("wrong") && line.contains(no)), "{table}");
+    assert_eq!(served.run(&["doctor"]).await.code, Some(7));
+    served.hold(Vec::new());
+    served.change("batch", |pool| pool.ignored = Some("5:25: replicas.cuont: no such key".into()));
+    let ignored = served.page("status-ignored", &["status", "batch"]).await.out;
+    for part in ["pools/batch.yaml", "5:25: replicas.cuont", "poolkeeper validate"] {
+        assert!(ignored.contains(part), "{part}: {ignored}");
+    }
+    let table = served.run(&["status"]).await.out;
+    let line = table.lines().find(|line| line.starts_with("batch")).unwrap();
+    assert!(line.contains("wrong") && line.contains("pools/batch.yaml"), "{line}");
+    let doctor = served.run(&["doctor"]).await;
+    assert!(doctor.code == Some(7) && doctor.out.contains("batch"), "{doctor:?}");
+}
+
+#[tokio::test]
 async fn a_rollout_that_ended_moves_nothing() {
     let served = serve(Kit::open().await).await;
     for phase in [
@@ -158,7 +187,8 @@ async fn what_is_wrong_comes_first() {
         planned.report.estimate.finishes = None;
         let policy = Arc::new(policy(&document(&name, 7)));
         let origin = poolkeeper::api::http::Origin::Api;
-        let pool = Pool { policy, origin, report: Some(Arc::new(report)), trouble: None };
+        let pool =
+            Pool { policy, origin, report: Some(Arc::new(report)), trouble: None, ignored: None };
         served.kit.house.lock().pools.insert(PoolName::new(name), pool);
     }
     served.change("calm-07", |pool| {

@@ -175,6 +175,29 @@ fn a_hold_for_a_refused_write_says_what_the_cloud_said() {
     assert_eq!(hold.verb, Some("retry"), "it does not pass by itself");
 }
 
+/// The write is taken each time, and the set does not change: a person must look.
+#[test]
+fn a_write_without_effect_is_said_to_be_one() {
+    let mut pool = owned(Pool::new(3, "1", "0").settled().new_ready(3), "v3", "v2");
+    for tries in 1..=3 {
+        let turn = pool.plan();
+        let action = turn.planned.actions[0].clone();
+        let done = Phase::Ended { at: pool.now, accepted: Some(pool.now), outcome: Outcome::Done };
+        pool = pool.after(&turn, Span::seconds(20)).entry(action, Span::seconds(20), done);
+        let waiting = pool.plan();
+        let hold = waiting.hold("waitingForModel").unwrap();
+        assert_eq!(hold.verb, (tries > 1).then_some("retry"), "try {tries}: {}", hold.say);
+        let said = hold.say.contains(&format!("written {tries} times"));
+        assert_eq!(said, tries > 1, "try {tries}: {}", hold.say);
+        pool = pool.after(&waiting, Span::seconds(90));
+        let given_up = pool.plan();
+        let hold = given_up.hold("refused").unwrap();
+        assert!(hold.say.contains("no read shows it"), "try {tries}: {}", hold.say);
+        assert_eq!(hold.verb, (tries > 1).then_some("retry"), "try {tries}: {}", hold.say);
+        pool = pool.after(&given_up, Span::minutes(31));
+    }
+}
+
 #[test]
 fn a_refused_write_that_the_set_carries_and_then_does_not_waits_longer_each_time() {
     let lacks = || owned(Pool::new(3, "1", "0").settled().new_ready(3), "v3", "v2");

@@ -305,7 +305,11 @@ fn retry_lifts_our_back_offs_and_none_that_the_cloud_asked_for() {
             }];
         })
     };
-    backed_off(None).plan().does(None, &[]);
+    let lasting = backed_off(None).plan();
+    lasting.does(None, &[]);
+    assert_eq!(lasting.hold("refused").unwrap().verb, Some("retry"), "refused three times");
+    let once = backed_off(None).state(|s| s.backoff[0].times = 1).plan();
+    assert_eq!(once.hold("refused").unwrap().verb, None, "it may pass by itself");
     backed_off(None).ask(AskVerb::Resume).plan().does(None, &[]);
     backed_off(None).ask(AskVerb::Retry).plan().does(Some(4), &[]);
     let told = Some(NOW.plus(Span::minutes(10)));

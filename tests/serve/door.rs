@@ -98,6 +98,29 @@ fn refused(told: Result<String, ClientError>) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_says_that_its_file_is_ignored_until_it_is_mended() {
+    let house = House::new("ignored", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 3, "1.0.0"));
+    let served = house.serve("first", &[]).await.unwrap();
+    let faults = |daemon: &Running| daemon.doors.board.house().faults.len();
+    served.daemon.until("it is looked at", |d| d.looked_at("web").is_some()).await;
+    let status = served.get(&["pools", "web", "status"]).await;
+    assert_eq!(status["ignored"], Value::Null, "{status}");
+    house.write("web.yaml", &pool("web", 9, "1.0.0").replace("count", "cuont"));
+    served.daemon.reload.notify_one();
+    served.daemon.until("it is refused", |d| faults(d) > 0).await;
+    let status = served.get(&["pools", "web", "status"]).await;
+    let say = status["ignored"]["say"].as_str().unwrap_or_default();
+    assert!(say.starts_with("5:11: replicas.count"), "{status}");
+    assert!(status["ignored"]["file"].as_str().unwrap().ends_with("web.yaml"), "{status}");
+    house.write("web.yaml", &pool("web", 3, "1.0.0"));
+    served.daemon.reload.notify_one();
+    served.daemon.until("it is mended", |d| faults(d) == 0).await;
+    assert_eq!(served.get(&["pools", "web", "status"]).await["ignored"], Value::Null);
+    served.daemon.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_is_applied_asked_looked_at_and_removed() {
     let house = House::new("applied", &[("web", 8)]).await;
     let served = house.serve("first", &[("pools", "off")]).await.unwrap();

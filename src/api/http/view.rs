@@ -40,6 +40,8 @@ pub struct Pool {
     /// What the last turn that decided said; `None` before the first.
     pub report: Option<Arc<TurnReport>>,
     pub trouble: Option<Trouble>,
+    /// The first fault of its file, which the daemon ignores for it.
+    pub ignored: Option<Box<str>>,
 }
 
 /// What the last decision of a pool was made from, and the decision: all of one moment, since a report names machines

@@ -79,6 +79,21 @@ pub fn rank(reason: &str) -> usize {
     ORDER.iter().position(|known| known.code() == code).unwrap_or(ORDER.len())
 }
 
+/// What was asked for and not granted, or granted without effect.
+const REFUSALS: [HoldReason; 6] = [
+    HoldReason::WaitingForModel,
+    HoldReason::Refused,
+    HoldReason::RemovalRefused,
+    HoldReason::NoCapacity,
+    HoldReason::Quota,
+    HoldReason::TooManyModels,
+];
+
+/// Whether a hold of this name, once a person can do something about it, says that the cloud refused something.
+pub fn is_refusal(reason: &str) -> bool {
+    REFUSALS.iter().any(|refusal| refusal.code() == reason)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,7 +27,7 @@ use crate::model::ids::ScaleSetId;
 const ABOUT: &str = "Checks whether the care of live pools has all it needs, and says what to do";
 const MORE: &str = "\
 Without a pool, or where a server is named, it checks the Poolkeeper that serves: that it answers and is ready, who leads, \
-that no plan would have broken a law, that its pool files have no fault, and that no pool is frozen or in trouble.
+that no plan would have broken a law, that its pool files have no fault, and that no pool is frozen, refused or in trouble.
 
 Of the pools that are named it checks once what all pools share: that both addresses answer, that the clocks agree, which credential works (or why none \
 of the five ways does), and that a token is obtained for the right audience. Then for each pool: that its scale set and \

@@ -139,17 +139,21 @@ fn files(metrics: &str) -> Check {
 /// Those that come to nothing.
 fn pools(line: &Line) -> Result<Check, Failure> {
     let pools = line.pools()?;
-    let is_ill = |pool: &&crate::api::v1::resources::read::StatusRead| {
-        pool.frozen.is_some() || pool.trouble.is_some()
-    };
-    let ill: Vec<&str> =
-        pools.iter().map(|(_, pool)| pool).filter(is_ill).map(|pool| pool.name.as_str()).collect();
+    let ill = pools.iter().map(|(_, pool)| pool).filter(|pool| pool.is_ill());
+    let ill: Vec<&str> = ill.map(|pool| pool.name.as_str()).collect();
     let all = count(pools.len(), "pool");
     if ill.is_empty() {
-        return Ok(check("pools", Outcome::Fine, format!("{all}, none frozen or in trouble")));
+        return Ok(check(
+            "pools",
+            Outcome::Fine,
+            format!("{all}, none frozen, refused or in trouble"),
+        ));
     }
-    let say =
-        format!("{} of {all} frozen or in trouble: {}", ill.len(), list(ill.into_iter(), NAMES));
+    let say = format!(
+        "{} of {all} frozen, refused or in trouble: {}",
+        ill.len(),
+        list(ill.into_iter(), NAMES)
+    );
     Ok(Check {
         next: Some("`poolkeeper status` says why".to_owned()),
         ..check("pools", Outcome::Finding, say)

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::api::v1::foremost::rank;
-use crate::api::v1::resources::read::{HoldRead, MachineRead, RolloutRead, StatusRead};
+use crate::api::v1::resources::read::{
+    HoldRead, IgnoredRead, MachineRead, RolloutRead, StatusRead,
+};
 use crate::cli::client::served;
 use crate::cli::page::{Facts, rollout, rule_and_say};
 use crate::cli::text::{clock, count, list, nearer};
@@ -163,6 +165,14 @@ fn wrong(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
         let retry = trouble.retry.map(|at| format!("; tried again at {}", clock(at.0, since)));
         format!("since {since}: {}{}", trouble.say, retry.unwrap_or_default())
     }));
+    found.extend(status.ignored.as_ref().map(|ignored| {
+        format!("{} has a fault, so its changes are ignored: {}", ignored.file, ignored.say)
+    }));
+    let refusals = status.holds.iter().filter(|hold| hold.is_lasting_refusal());
+    found.extend(refusals.map(|hold| {
+        let hold = served::hold(hold);
+        rule_and_say(&hold, now.unwrap_or(hold.recheck))
+    }));
     if let Some(numbers) = status.numbers {
         if numbers.available < numbers.floor.min(numbers.desired) {
             let (available, floor) = (numbers.available, numbers.floor);
@@ -225,7 +235,10 @@ fn waits(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
         let say = rule_and_say(&hold, now.unwrap_or(hold.recheck));
         Some(format!("{say}; {command}"))
     });
-    let mut found: Vec<String> = holds.collect();
+    let file = status.ignored.as_ref().map(|IgnoredRead { file, .. }| {
+        format!("correct {file}; `poolkeeper validate {file}` names every fault")
+    });
+    let mut found: Vec<String> = file.into_iter().chain(holds).collect();
     // The next turn answers it; it is told so that nobody asks twice.
     let asked = more.rollout.as_ref().and_then(|rollout| rollout.asks.last());
     if let Some(ask) = asked.filter(|_| !found.is_empty()) {

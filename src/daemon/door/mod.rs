@@ -10,7 +10,7 @@ mod open;
 mod seal;
 mod tokens;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -22,6 +22,7 @@ use super::board::{HouseSeen, Lead};
 use super::folder::{Meant, Source};
 use super::run::{Doors, Ticks};
 use crate::api::http::{Origin, Pool, Readiness, Scene, Trouble, View};
+use crate::api::v1::diagnostic::Diagnostic;
 use crate::memory::Store;
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
@@ -38,7 +39,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
         Self(doors)
     }
 
-    fn seen(&self, meant: &Meant) -> Pool {
+    fn seen(&self, meant: &Meant, faults: &[Diagnostic]) -> Pool {
         let seen = self.0.board.pool(&meant.policy.name);
         let trouble = seen.as_ref().and_then(|seen| seen.failing.as_ref()).map(|failing| Trouble {
             say: failing.say.clone(),
@@ -50,7 +51,11 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
             Source::Applied => Origin::Api,
         };
         let report = seen.as_ref().and_then(|seen| seen.report.clone());
-        Pool { policy: meant.policy.clone(), origin, report, trouble }
+        let ignored = match &origin {
+            Origin::File(path) => first_fault(faults, path),
+            Origin::Api => None,
+        };
+        Pool { policy: meant.policy.clone(), origin, report, trouble, ignored }
     }
 
     /// `None` also where we stop leading meanwhile: then nobody answers.
@@ -73,13 +78,15 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
     }
 
     fn pools(&self) -> Vec<Pool> {
-        self.0.meant().iter().map(|meant| self.seen(meant)).collect()
+        let faults = self.0.board.house().faults;
+        self.0.meant().iter().map(|meant| self.seen(meant, &faults)).collect()
     }
 
     fn pool(&self, name: &PoolName) -> Option<Pool> {
         let pools = self.0.meant();
         let found = pools.binary_search_by(|meant| meant.policy.name.cmp(name)).ok()?;
-        pools.get(found).map(|meant| self.seen(meant))
+        let meant = pools.get(found)?;
+        Some(self.seen(meant, &self.0.board.house().faults))
     }
 
     async fn scene(&self, name: &PoolName) -> Option<Scene> {
@@ -121,6 +128,13 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
     fn news(&self) -> watch::Receiver<u64> {
         self.0.board.subscribe()
     }
+}
+
+/// Without the name of the file, which stands beside it.
+fn first_fault(faults: &[Diagnostic], file: &Path) -> Option<Box<str>> {
+    let is_of = |fault: &&Diagnostic| fault.file.as_deref().map(Path::new) == Some(file);
+    let fault = faults.iter().find(is_of)?;
+    Some(Diagnostic { file: None, ..fault.clone() }.to_string().into())
 }
 
 fn waits_for(house: &HouseSeen) -> String {

@@ -2,9 +2,11 @@
 
 use crate::model::budget::HoldReason;
 use crate::model::journal::{Refusal, refusal_reason};
+use crate::model::quantity::counted;
+use crate::model::rollout::{ModelBackOff, ModelMemory};
 use crate::plan::journal::Journal;
 use crate::plan::looks::SOON;
-use crate::plan::{Desk, desired, model, moved};
+use crate::plan::{Desk, desired, model, moved, refusals};
 
 /// A wish for the model that waits whatever a rollout does.
 pub(super) fn tell(desk: &mut Desk, journal: &Journal) {
@@ -60,12 +62,13 @@ fn refused(desk: &mut Desk) {
         return;
     }
     let why = refusal_reason(known.refusal, known.code.as_deref(), known.message.as_deref());
-    let say = format!("a write of the model was refused ({why}); next try {}", known.until);
+    let say = match known.in_vain() {
+        Some(times) => format!("{}; next try {}", without_effect(times), known.until),
+        None => format!("a write of the model was refused ({why}); next try {}", known.until),
+    };
     let hold = desk.holds.add(HoldReason::Refused, say);
     hold.number("times", i64::from(known.times)).again(known.until);
-    // These do not change by themselves.
-    let lasts = matches!(known.refusal, Refusal::Forbidden | Refusal::Invalid);
-    hold.verb = lasts.then_some("retry");
+    hold.verb = refusals::lasts(known.refusal, known.times).then_some("retry");
 }
 
 pub(super) fn too_many(desk: &mut Desk) {
@@ -81,11 +84,23 @@ pub(super) fn too_many(desk: &mut Desk) {
 
 pub(super) fn not_shown_yet(desk: &mut Desk) {
     let here = desk.input.set.revision.clone();
-    desk.holds
-        .add(
-            HoldReason::WaitingForModel,
-            format!("the model was written over {here} and no read shows it yet"),
-        )
-        .number("outdated", desk.count.out)
-        .blockers = vec![here.as_str().into()];
+    let ModelMemory { writing, back_off, .. } = &desk.memory.model;
+    let same = |known: &&ModelBackOff| {
+        !known.answered && writing.as_ref().is_some_and(|writing| writing.fields == known.fields)
+    };
+    let before = back_off.as_ref().filter(same).and_then(ModelBackOff::in_vain);
+    let say = match before {
+        Some(times) => without_effect(times.saturating_add(1)),
+        None => format!("the model was written over {here} and no read shows it yet"),
+    };
+    let hold = desk.holds.add(HoldReason::WaitingForModel, say).number("outdated", desk.count.out);
+    hold.blockers = vec![here.as_str().into()];
+    hold.verb = before.and(Some("retry"));
+}
+
+fn without_effect(times: u32) -> String {
+    let times = counted(times as usize, "time");
+    format!(
+        "the model was written {times} and no read shows it: the scale set's activity log in Azure says what became of it"
+    )
 }

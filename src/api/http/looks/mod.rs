@@ -21,7 +21,8 @@ use super::view::{Origin, Pool, Scene, View};
 use crate::api::v1::foremost::foremost;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::{
-    EstimateShown, Explanation, HoldShown, PoolList, PoolNumbers, PoolStatus, TroubleShown,
+    EstimateShown, Explanation, HoldShown, IgnoredShown, PoolList, PoolNumbers, PoolStatus,
+    TroubleShown,
 };
 use crate::api::v1::resources::told::{Health, ReadyShown};
 use crate::api::v1::{API_VERSION, plan as document, pool as pools};
@@ -155,7 +156,6 @@ fn of_pool(pool: &Pool) -> PoolStatus {
         name: pool.policy.name.to_string(),
         scale_set: pool.policy.scale_set.to_string(),
         origin,
-        file,
         at: turn.map(|turn| When(turn.at)),
         again: turn.map(|turn| When(turn.again)),
         numbers: report.map(of_numbers),
@@ -167,6 +167,11 @@ fn of_pool(pool: &Pool) -> PoolStatus {
             since: When(trouble.since),
             retry: trouble.retry.map(When),
         }),
+        ignored: pool.ignored.as_ref().map(|say| IgnoredShown {
+            file: file.clone().unwrap_or_default(),
+            say: say.to_string(),
+        }),
+        file,
         estimate: report.map(|report| of_estimate(&report.estimate)),
     }
 }

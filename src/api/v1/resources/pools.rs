@@ -25,6 +25,8 @@ answers! {
         pub frozen: Option<HoldShown>,
         /// Why the last turn came to nothing.
         pub trouble: Option<TroubleShown>,
+        /// The pool file has a fault: the daemon ignores it, and keeps to what it last read without one.
+        pub ignored: Option<IgnoredShown>,
         pub estimate: Option<EstimateShown>,
     }
 
@@ -56,6 +58,13 @@ answers! {
         pub say: String,
         pub since: When,
         pub retry: Option<When>,
+    }
+
+    /// A pool file that the daemon does not take.
+    pub struct IgnoredShown {
+        pub file: String,
+        /// Its first fault, with line and column.
+        pub say: String,
     }
 
     /// A reason to wait.

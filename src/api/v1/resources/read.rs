@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::super::foremost::is_refusal;
 use super::super::wire::Word;
 use super::When;
 use crate::model::action::Class;
@@ -24,6 +25,8 @@ pub struct StatusRead {
     pub holds: Vec<HoldRead>,
     pub frozen: Option<HoldRead>,
     pub trouble: Option<TroubleRead>,
+    #[serde(default)]
+    pub ignored: Option<IgnoredRead>,
     pub estimate: Option<EstimateRead>,
 }
 
@@ -51,6 +54,23 @@ pub struct TroubleRead {
     pub retry: Option<When>,
 }
 
+/// The pool file has a fault, and the daemon does not take it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct IgnoredRead {
+    pub file: String,
+    pub say: String,
+}
+
+impl StatusRead {
+    /// A person must look at it.
+    pub fn is_ill(&self) -> bool {
+        self.frozen.is_some()
+            || self.trouble.is_some()
+            || self.ignored.is_some()
+            || self.holds.iter().any(HoldRead::is_lasting_refusal)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct HoldRead {
     pub reason: String,
@@ -61,6 +81,13 @@ pub struct HoldRead {
     pub blockers: Vec<String>,
     pub recheck: When,
     pub verb: Option<String>,
+}
+
+impl HoldRead {
+    /// The cloud refused something, and goes on to refuse it: the planner names what a person can do.
+    pub fn is_lasting_refusal(&self) -> bool {
+        self.verb.is_some() && is_refusal(&self.reason)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
