@@ -56,7 +56,10 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
     }
     let since =
         |m: &&Machine| m.first_seen > probe.at && born(input, m).plus(CLOCK_SKEW) >= probe.at;
-    let many = input.machines.iter().filter(since).count();
+    let born: Vec<&Machine> = input.machines.iter().filter(since).collect();
+    let many = born.len();
+    // Where one came up failed for want of room, another may not have come at all.
+    let lacks = lacks || born.iter().any(|machine| machine.condition == Condition::Failed);
     let asked = probe.births as usize;
     if many > asked {
         (effects.verdict, effects.proven) = (DeleteEffect::AtAccept, true);

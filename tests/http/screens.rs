@@ -161,7 +161,7 @@ async fn a_rollout_that_ended_moves_nothing() {
         served.hold(Vec::new());
         served.change("web", |pool| {
             let mut report = (**pool.report.as_ref().unwrap()).clone();
-            let planned = &mut report.planned.as_mut().unwrap();
+            let planned = report.planned.as_mut().unwrap();
             (planned.report.numbers.pending, planned.report.numbers.young) = (0, 0);
             planned.report.rollout.phase = phase;
             pool.report = Some(Arc::new(report));

@@ -235,6 +235,9 @@ fn a_raise_that_came_in_part_proves_nothing() {
     let late = probed.clone().edit("n1", |m| m.first_seen = at.plus(Span::seconds(5)));
     let late = late.capacity(5).plan().planned.state.deletes;
     assert_eq!((late.verdict, late.proven), (DeleteEffect::AtEnd, true));
+    // Where one came up failed, another may not have come at all.
+    let failed = probed.clone().gone_for("n5", Condition::Failed, Span::seconds(30));
+    assert!(!failed.capacity(5).plan().planned.state.deletes.proven);
     // One lacks: the raise may have been for two, the deleted one among them.
     assert!(!told(6).proven);
     // One was asked for before and never came: the number that counts it looks like one that counts a delete.

@@ -162,4 +162,6 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
         "machines that were given back served again before their drains were known to have ended",
     ),
     (10_956_838, "three zones that were full by turns let one raise be refused 13 times an hour"),
+    (11_060_807, "a model that a lock kept from being put back passed for one that was forgotten"),
+    (11_072_979, "raises that came in part passed for proof that the number counts deletes"),
 ];

@@ -140,7 +140,8 @@ fn left_model(truth: &Truth, scene: &Scene) -> bool {
     };
     let left = case.set.revision == last.to && state.wanted.as_ref() != Some(&last.to);
     let back = |wanted| state.good_revision(wanted).is_some_and(|good| good.fields.is_some());
-    let can = !case.policy.model.is_empty() && state.wanted.as_ref().is_some_and(back);
+    let ours = !case.policy.model.is_empty() && !case.set.is_read_only();
+    let can = ours && state.wanted.as_ref().is_some_and(back);
     left && can && scene.rollout().is_none() && !model_answered(truth, scene, last.at)
 }
 
