@@ -6,7 +6,7 @@
 //! and nothing is served but on the loopback.
 //!
 //! Begin with [`Emulator::answer`]: a request becomes an `ask`, `route` finds its handler (`set`, `members`,
-//! `flexible`, `attach`, `actions`, `extensions`, `gallery`, `neighbours`, `locks`, `rolling`, `operation`; `login` for tokens,
+//! `flexible`, `attach`, `actions`, `extensions`, `gallery`, `neighbours`, `locks`, `tags`, `rolling`, `operation`; `login` for tokens,
 //! `control` for orders), and the handler asks the world. `document` and `instance` are the shapes; `serve` listens.
 
 mod actions;
@@ -35,6 +35,7 @@ mod schema;
 mod seed;
 mod serve;
 mod set;
+mod tags;
 mod text;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -14,11 +14,13 @@ use super::operation;
 use super::reply::{Done, Reply, Turned};
 use super::rolling;
 use super::set;
+use super::tags;
 use crate::world::{Meter, Policy, Refusal};
 
 const COMPUTE: &str = "microsoft.compute";
 const INSIGHTS: &str = "microsoft.insights";
 const AUTHORIZATION: &str = "microsoft.authorization";
+const RESOURCES: &str = "microsoft.resources";
 
 /// A call to ARM, from the token to the headers of the answer.
 pub(super) fn arm(cloud: &mut Cloud, ask: &Ask) -> Result<Reply, Lost> {
@@ -136,6 +138,9 @@ fn of_group(cloud: &mut Cloud, ask: &Ask, rest: &[&str]) -> Done {
         }
         ["virtualmachinescalesets", _, rest @ ..] => {
             let named = Named { subscription, group, name: ask.part(7) };
+            if let ["providers", RESOURCES, "tags", "default"] = rest {
+                return tags::serve(cloud, ask, named);
+            }
             of_set(cloud, ask, named, rest)
         }
         ["virtualmachines"] if ask.method == "GET" => {

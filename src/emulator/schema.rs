@@ -157,7 +157,7 @@ fn check_zones(zones: Option<&Value>) -> Result<(), Turned> {
 const MOST_TAGS: usize = 50;
 
 /// A map of texts.
-fn check_tags(tags: Option<&Value>) -> Result<(), Turned> {
+pub(super) fn check_tags(tags: Option<&Value>) -> Result<(), Turned> {
     let tags = match tags {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(tags)) => tags,

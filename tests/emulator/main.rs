@@ -24,3 +24,4 @@ mod served;
 mod sets;
 mod spot;
 mod support;
+mod tags;

@@ -1,0 +1,85 @@
+//! The tags of a scale set as a resource of its own (`{set}/providers/Microsoft.Resources/tags/default`): who may write it
+//! needs no right on the set. Names count the same in any case, and keep the case in which they were first written.
+
+use serde_json::{Map, Value, json};
+
+use super::ask::Ask;
+use super::cloud::{Cloud, Named};
+use super::reply::{Done, Reply, Turned};
+use super::{members, schema, set};
+use crate::world::{Refusal, SetId};
+
+pub(super) fn serve(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
+    let id = cloud.set_of(named)?;
+    let after = match ask.method.as_str() {
+        "GET" => {
+            cloud.world.neighbour(false)?;
+            return shown(cloud, id);
+        }
+        "PUT" => sent(&ask.object()?)?,
+        "PATCH" => patched(&tags(cloud, id)?, &ask.object()?)?,
+        "DELETE" => Map::new(),
+        _ => return Err(members::not_served(ask)),
+    };
+    let body = json!({ "tags": after });
+    schema::check_tags(body.get("tags"))?;
+    set::written(cloud, id, &body, schema::Verb::Patch, None)?;
+    match ask.method.as_str() {
+        "DELETE" => Ok(Reply::empty(200)),
+        _ => shown(cloud, id),
+    }
+}
+
+fn tags(cloud: &Cloud, id: SetId) -> Result<Map<String, Value>, Turned> {
+    let tags = &cloud.peek(id)?.model.tags;
+    Ok(tags.iter().map(|(name, value)| (name.clone(), json!(value))).collect())
+}
+
+fn shown(cloud: &Cloud, id: SetId) -> Done {
+    let scope = Cloud::set_id(cloud.place(id)?, &cloud.peek(id)?.name, false);
+    Ok(Reply::ok(&json!({
+        "id": format!("{scope}/providers/Microsoft.Resources/tags/default"),
+        "name": "default", "type": "Microsoft.Resources/tags",
+        "properties": { "tags": tags(cloud, id)? },
+    })))
+}
+
+fn bad(what: &str) -> Turned {
+    Refusal::new(400, "InvalidRequestContent", format!("The tags are not valid: {what}.")).into()
+}
+
+/// The tags that a body names.
+fn sent(body: &Map<String, Value>) -> Result<Map<String, Value>, Turned> {
+    let tags = body.get("properties").and_then(|properties| properties.get("tags"));
+    schema::check_tags(tags)?;
+    tags.and_then(Value::as_object).cloned().ok_or_else(|| bad("properties.tags is a map of texts"))
+}
+
+fn patched(
+    before: &Map<String, Value>,
+    body: &Map<String, Value>,
+) -> Result<Map<String, Value>, Turned> {
+    let sent = sent(body)?;
+    let operation = body.get("operation").and_then(Value::as_str).unwrap_or_default();
+    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+    let mut after = before.clone();
+    if same(operation, "Replace") {
+        return Ok(sent);
+    } else if same(operation, "Merge") {
+        for (name, value) in sent {
+            let known = before.keys().find(|known| same(known, &name)).cloned();
+            after.insert(known.unwrap_or(name), value);
+        }
+    } else if same(operation, "Delete") {
+        // A name alone stands for whatever value it has.
+        let goes = |name: &str, value: &Value| {
+            sent.iter().any(|(named, with)| {
+                same(named, name) && (with == value || with.is_null() || with == "")
+            })
+        };
+        after.retain(|name, value| !goes(name, value));
+    } else {
+        return Err(bad("operation is Replace, Merge or Delete"));
+    }
+    Ok(after)
+}
