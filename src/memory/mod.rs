@@ -23,7 +23,7 @@ pub use history::{HISTORY_KEPT, Line, Told};
 pub use journal::{JOURNAL_KEPT, Journal, Staged};
 pub use volatile::MemoryStore;
 
-use crate::model::ids::{AskId, EntryId, Epoch, Key, PoolName, ScaleSetId};
+use crate::model::ids::{AskId, EntryId, Epoch, Key, PoolName, ScaleSetId, StoreId};
 use crate::model::journal::{Entry, Event, IllegalMove};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold, Marks};
 use crate::model::plan::Ask;
@@ -231,6 +231,11 @@ impl Doors {
 
 /// Where pools are remembered. Each method that writes is one write, so that a test may cut the power before or after any.
 pub trait Store {
+    /// The store's own name, the same as long as it lasts. `None`: it ends with its process.
+    fn id(&self) -> Option<StoreId> {
+        None
+    }
+
     /// All of a pool, for a start or after a failed write.
     fn load(&self, pool: &PoolName) -> impl Future<Output = Result<Loaded, StoreError>> + Send;
 

@@ -60,6 +60,8 @@ names! {
     EntryId;
     /// What an operator asked for, so that it is honoured once.
     AskId;
+    /// A store that lasts; a copy of its file goes by the same name.
+    StoreId;
     /// The scale set's version, where the API gives one.
     Etag;
     /// Identity of a machine that survives re-used instance ids: its vmId, else its id and birth. See [`super::machine::Machine::key`].

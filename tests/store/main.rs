@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
-use poolkeeper::memory::contract;
+use poolkeeper::memory::{MemoryStore, Store, contract};
 
 /// A folder of a test's own; gone with it.
 struct Folder(PathBuf);
@@ -71,6 +71,24 @@ fn fresh(folder: &Folder) -> impl Fn() -> SqliteStore + '_ {
 fn the_store_in_a_file_keeps_the_contract() {
     let folder = Folder::new();
     assert_eq!(wait(contract::check(fresh(&folder))), Ok(()));
+}
+
+#[test]
+fn a_file_keeps_its_name_and_an_older_one_is_given_one() {
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
+    let named = open(&path).id();
+    assert!(named.as_ref().is_some_and(|id| id.as_str().len() == 32), "{named:?}");
+    assert_eq!(open(&path).id(), named);
+    assert_ne!(open(&folder.file("other.db")).id(), named);
+    assert_eq!(MemoryStore::new().id(), None);
+    // As the schema before it left a file.
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch("DROP TABLE installation; PRAGMA user_version = 2").unwrap();
+    drop(db);
+    let given = open(&path).id();
+    assert!(given.is_some() && given != named);
+    assert_eq!(open(&path).id(), given);
 }
 
 #[test]

@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicI64;
 pub use fault::OpenError;
 
 use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};
-use crate::model::ids::{Epoch, Key, PoolName};
+use crate::model::ids::{Epoch, Key, PoolName, StoreId};
 use crate::model::plan::Ask;
 use crate::model::time::{Span, Time};
 use lock::Lock;
@@ -54,6 +54,7 @@ impl Options {
 /// Pools remembered in one file. When it is dropped it does what was asked of it, and closes the file.
 #[derive(Debug)]
 pub struct SqliteStore {
+    id: StoreId,
     writer: Writer,
     readers: Readers,
     /// What the file said, when asked last, of writes by other connections.
@@ -73,9 +74,10 @@ impl SqliteStore {
         }
         let lock = lock::take(path, &options.who, options.alone)?;
         let db = open::writer(path, options.most_bytes)?;
+        let id = open::id(&db, path)?;
         let readers = (0..READERS).map(|_| open::reader(path)).collect::<Result<_, _>>()?;
         let (writer, readers) = (Writer::start(db)?, Readers::start(readers)?);
-        Ok(Self { writer, readers, version: Arc::default(), _lock: lock })
+        Ok(Self { id, writer, readers, version: Arc::default(), _lock: lock })
     }
 }
 
@@ -88,6 +90,10 @@ impl Drop for SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn id(&self) -> Option<StoreId> {
+        Some(self.id.clone())
+    }
+
     async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
         let pool = pool.clone();
         self.readers.read(move |db| turn::load(db, &pool)).await

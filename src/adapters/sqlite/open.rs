@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::fault::{OpenError, of_io, of_sql};
 use super::lock::private;
 use super::migrate::{KNOWN, migrate};
+use crate::model::ids::StoreId;
 
 /// Says in the file whose it is: "PoKe".
 const OURS: u32 = 0x506f_4b65;
@@ -53,6 +54,12 @@ pub(super) fn writer(path: &Path, most_bytes: Option<u64>) -> Result<Connection,
         known => known,
     })?;
     Ok(db)
+}
+
+/// The store's own name, which its first schema that knows one gave it.
+pub(super) fn id(db: &Connection, path: &Path) -> Result<StoreId, OpenError> {
+    let id = db.query_row("SELECT id FROM installation", [], |row| row.get::<_, String>(0));
+    id.map(StoreId::new).map_err(|source| of_sql(path.to_owned(), source))
 }
 
 /// A connection that only reads, beside the one that writes and without waiting for it.
