@@ -206,6 +206,7 @@ impl<'a> Sight<'a> {
             Action::UpdateModel { fields, .. } => {
                 self.set.model.as_ref().is_some_and(|model| model.carries(fields))
             }
+            Action::TagOwner { write, .. } => write.is_done(self.set.owner()),
             Action::Reimage { targets, to, .. } => targets.iter().all(|target| {
                 matches!(self.shown(target), Shown::There(m)
                     if m.condition == Condition::Ready && is_updated(m, to, entry.written))
@@ -229,6 +230,7 @@ impl<'a> Sight<'a> {
                 Some(model) => model.carries(fields),
                 None => self.set.revision != expect.revision,
             }),
+            Action::TagOwner { write, .. } => whole(write.is_done(self.set.owner())),
             Action::Delete { targets, .. } => self.what_left(targets, &none, true),
             Action::Reimage { targets, to, .. } => self.of_each(targets, |shown| match shown {
                 Shown::There(m) if !is_updated(m, to, entry.written) => Some(none.clone()),

@@ -16,6 +16,7 @@ use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, Revision, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{Operation, Refused};
+use crate::model::owner::OwnerWrite;
 use crate::model::time::Time;
 
 /// For whom a call is made, and until when it may leave.
@@ -104,6 +105,13 @@ pub trait ChangeCloud {
     /// Start these machines again and take them back into service.
     fn restore(&self, order: &Order<'_>, targets: &[Target])
     -> impl Future<Output = Answer> + Send;
+
+    /// Write the owner tag, or take it away, where the set's tag is still what the write may follow.
+    fn tag_owner(
+        &self,
+        order: &Order<'_>,
+        write: &OwnerWrite,
+    ) -> impl Future<Output = Answer> + Send;
 
     fn poll(&self, set: &ScaleSetId, operation: &Operation) -> impl Future<Output = Poll> + Send;
 }

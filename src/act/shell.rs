@@ -333,6 +333,7 @@ impl<'a, S: Store> Book<'a, S> {
             Action::UpdateModel { fields, scope, expect, .. } => {
                 cloud.update_model(order, fields, *scope, expect).await
             }
+            Action::TagOwner { write, .. } => cloud.tag_owner(order, write).await,
             Action::Drain { targets, .. } => match targets.first() {
                 Some(target) => cluster.drain(order, self.draining(target, seen)).await,
                 None => Answer::Done,

@@ -19,7 +19,7 @@ it waits.
 
 serve is the daemon, and the only command that changes anything in the cloud. status, plan, explain and doctor ask a \
 Poolkeeper that serves about its pools, by their names; status, plan and doctor also look at a live scale set where you \
-name one. Those from get to settle-capacity ask a Poolkeeper that serves, which writes down who asked and why; the others \
+name one. Those from get to take-over ask a Poolkeeper that serves, which writes down who asked and why; the others \
 need no network and no account. emulate serves this machine only.";
 
 const EXAMPLES: &str = "\
@@ -129,6 +129,7 @@ commands! {
     Keep in client;
     WriteOff in client;
     SettleCapacity in client;
+    TakeOver in client;
     Token in token;
     Simulate in simulate;
     Validate in validate;

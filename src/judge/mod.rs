@@ -17,8 +17,8 @@
 //! | 5 seen | before: whole, fresh, later than our own answers; after: the same when each call is sent | taking machines back into service; calls of the same plan |
 //! | 6 newest last | before | a person's wish; held, protected, unseen, leaving or blocked ones left standing; updates in place, where what is new stands in for what is updated |
 //! | 7 never silently stuck | after: holds of an idle rollout, or of an idle pool that is not whole; awake when a window changes; in the calm, no state comes back with writes between, and it ends | waiting for a named human action |
-//! | 8 quiet | after: a hundred turns with nothing changed | an age, a calendar edge or a size that changed |
-//! | 9 fenced | after: epochs never go back, every call under a lease | |
+//! | 8 quiet | after: a hundred turns with nothing changed | an age, a calendar edge or a size that changed; the owner tag that is written |
+//! | 9 fenced | before: what another store owns, as its tag says; after: epochs never go back, every call under a lease | taking machines back into service; a set that a person took over |
 //! | 10 put back | before: nothing is put back that we did not put; after: within two turns, or a hold names it | anything while its owner lives |
 //! | 11 closed gate | before: what a closed gate lets pass, that reasons are true, checkpoints; and each move of the rollout: reopened, closed, begun again, passed, ended | machines already on their way out when the gate closed; the move that a verb names |
 //! | 12 brake | before: with the journal of an hour; repair in turn, and none while too many that served fail; after: over the whole history | the very fall or surplus that a person approved, once it was shown, or a policy that allows it |
@@ -36,6 +36,7 @@ mod gate;
 pub mod history;
 mod marks;
 mod names;
+mod owner;
 mod pending;
 mod removal;
 mod size;
@@ -109,6 +110,7 @@ pub fn before(case: &Case) -> Vec<Note> {
     gate::surplus(&scene, &mut notes);
     gate::checkpoint(&scene, &mut notes);
     course::moves(&scene, &mut notes);
+    owner::owner(&scene, &mut notes);
     brake::before(&scene, &mut notes);
     brake::repair(&scene, &mut notes);
     notes.0

@@ -3,6 +3,7 @@
 use super::ids::{Etag, InstanceId, Key, Revision, VmId};
 use super::inventory::ModelFields;
 use super::machine::{Machine, identity};
+use super::owner::OwnerWrite;
 use super::time::{Span, Time};
 
 /// An action rests on one read and is sent within this time of its start, or withdrawn and planned again.
@@ -161,6 +162,12 @@ pub enum Action {
         reason: Box<str>,
         expect: Expect,
     },
+    /// Write the owner tag of the set, or take it away.
+    TagOwner {
+        write: OwnerWrite,
+        reason: Box<str>,
+        before: Time,
+    },
 }
 
 /// Why the model is written: to go where people want, or to put the last good one back.
@@ -189,11 +196,20 @@ pub enum Verb {
     Drain,
     Reimage,
     Delete,
+    /// Last: it may move the version of the set, which the others rest on.
+    TagOwner,
 }
 
 impl Verb {
-    pub const ALL: [Verb; 6] =
-        [Verb::UpdateModel, Verb::Restore, Verb::Raise, Verb::Drain, Verb::Reimage, Verb::Delete];
+    pub const ALL: [Verb; 7] = [
+        Verb::UpdateModel,
+        Verb::Restore,
+        Verb::Raise,
+        Verb::Drain,
+        Verb::Reimage,
+        Verb::Delete,
+        Verb::TagOwner,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -203,6 +219,7 @@ impl Verb {
             Verb::Drain => "drain",
             Verb::Reimage => "reimage",
             Verb::Delete => "delete",
+            Verb::TagOwner => "tagOwner",
         }
     }
 }
@@ -216,12 +233,13 @@ impl Action {
             Action::Restore { .. } => Verb::Restore,
             Action::Reimage { .. } => Verb::Reimage,
             Action::UpdateModel { .. } => Verb::UpdateModel,
+            Action::TagOwner { .. } => Verb::TagOwner,
         }
     }
 
     pub fn targets(&self) -> &[Target] {
         match self {
-            Action::Raise { .. } | Action::UpdateModel { .. } => &[],
+            Action::Raise { .. } | Action::UpdateModel { .. } | Action::TagOwner { .. } => &[],
             Action::Drain { targets, .. }
             | Action::Delete { targets, .. }
             | Action::Restore { targets, .. }
@@ -245,7 +263,8 @@ impl Action {
             | Action::Delete { reason, .. }
             | Action::Restore { reason, .. }
             | Action::Reimage { reason, .. }
-            | Action::UpdateModel { reason, .. } => reason,
+            | Action::UpdateModel { reason, .. }
+            | Action::TagOwner { reason, .. } => reason,
         }
     }
 
@@ -256,7 +275,8 @@ impl Action {
             Action::Drain { before, .. }
             | Action::Delete { before, .. }
             | Action::Restore { before, .. }
-            | Action::Reimage { before, .. } => *before,
+            | Action::Reimage { before, .. }
+            | Action::TagOwner { before, .. } => *before,
         }
     }
 }

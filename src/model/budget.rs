@@ -124,6 +124,8 @@ reasons! {
     Mixed = "mixed";
     /// Native upgrade, repair or scale features of the cloud are on.
     Natives = "natives";
+    /// Another store owns the scale set: nothing is begun before a person takes it over.
+    ForeignOwner = "foreignOwner";
     /// A lock of the cloud's forbids what is wanted of the set.
     Locked = "locked";
     /// Only machines that an operator names are replaced.

@@ -235,7 +235,8 @@ impl Entry {
                 later && (read.capacity >= to || read.read_at >= at.plus(RAISE_SETTLES))
             }
             Action::Delete { .. } | Action::Reimage { .. } | Action::UpdateModel { .. } => later,
-            Action::Drain { .. } | Action::Restore { .. } => true,
+            // No other request waits for what became of a tag.
+            Action::Drain { .. } | Action::Restore { .. } | Action::TagOwner { .. } => true,
         }
     }
 

@@ -11,6 +11,7 @@ pub mod inventory;
 pub mod journal;
 pub mod learnt;
 pub mod machine;
+pub mod owner;
 pub mod plan;
 pub mod policy;
 pub mod quantity;

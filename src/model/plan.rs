@@ -6,6 +6,7 @@ use super::ids::{AskId, InstanceId, Key, Revision};
 use super::inventory::SetSeen;
 use super::journal::Entry;
 use super::machine::{Lifecycle, Machine};
+use super::owner::Keeper;
 use super::policy::Policy;
 use super::quantity::Resolved;
 use super::rollout::PoolState;
@@ -113,11 +114,13 @@ pub enum AskVerb {
     WriteOff(InstanceId),
     /// Set the capacity to what lives: the one write that lowers it.
     SettleCapacity,
+    /// Own a scale set that another store's tag is on.
+    TakeOver,
 }
 
 impl AskVerb {
     /// Those that are said in one word: all but the write-off, which names its machine.
-    pub const PLAIN: [AskVerb; 10] = [
+    pub const PLAIN: [AskVerb; 11] = [
         AskVerb::Pause,
         AskVerb::Resume,
         AskVerb::Abort,
@@ -128,9 +131,10 @@ impl AskVerb {
         AskVerb::Refresh,
         AskVerb::Release,
         AskVerb::SettleCapacity,
+        AskVerb::TakeOver,
     ];
 
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         "pause",
         "resume",
         "abort",
@@ -142,6 +146,7 @@ impl AskVerb {
         "release",
         "writeOff",
         "settleCapacity",
+        "takeOver",
     ];
 
     pub const fn name(&self) -> &'static str {
@@ -157,6 +162,7 @@ impl AskVerb {
             AskVerb::Release => "release",
             AskVerb::WriteOff(_) => "writeOff",
             AskVerb::SettleCapacity => "settleCapacity",
+            AskVerb::TakeOver => "takeOver",
         }
     }
 }
@@ -173,6 +179,8 @@ pub struct Facts {
     pub follow: Option<Follow>,
     /// How far the cloud's clock is ahead of ours; behind it below zero.
     pub clock_ahead: Option<Skew>,
+    /// Who plans.
+    pub keeper: Keeper,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -362,6 +370,8 @@ pub enum Why {
     WaitsLast,
     /// Outdated, and no rollout is open.
     WaitsRollout,
+    /// Everything waits: another store owns the set.
+    WaitsOwner,
     /// Everything waits: the picture is incomplete or too old.
     WaitsPicture,
     /// Everything waits: a delete was refused as a whole.

@@ -6,6 +6,7 @@ use super::action::WriteScope;
 use super::calendar::{Schedule, Windows};
 use super::ids::{PoolName, ScaleSetId};
 use super::inventory::ModelFields;
+use super::owner::OWNER_TAG;
 use super::quantity::Quantity;
 use super::time::Span;
 
@@ -178,6 +179,8 @@ pub struct Draft {
     pub deletion: Deletion,
     pub drain: DrainPolicy,
     pub unconfirmed: Unconfirmed,
+    /// The owner tag is written where the set has none.
+    pub tags_owner: bool,
 }
 
 impl Draft {
@@ -221,6 +224,7 @@ impl Draft {
             deletion: Deletion { force: false, deadline: Span::minutes(30) },
             drain: DrainPolicy { max_blocked: 1, failed_after: Span::minutes(5) },
             unconfirmed: Unconfirmed::Hold,
+            tags_owner: true,
         }
     }
 }
@@ -313,6 +317,14 @@ const CHECKS: &[fn(&Draft) -> Option<Fault>] = &[
                 "rollout.coalesce",
                 "must be at most 1m: an action may rest on a read of at most a minute ago",
             );
+        }
+        None
+    },
+    |d| {
+        let mut names = d.model.fields.tags.keys();
+        if names.any(|name| name.eq_ignore_ascii_case(OWNER_TAG)) {
+            let say = "Poolkeeper writes the tag `poolkeeper-owner` itself; leave it out, and use `take-over` to own a scale set";
+            return fault("model.tags", say);
         }
         None
     },

@@ -7,6 +7,7 @@ use super::action::Because;
 use super::ids::{AskId, EntryId, Key, Revision};
 use super::inventory::{ModelFields, ModelRest};
 use super::journal::Refusal;
+use super::owner::OwnerTag;
 use super::plan::WaitKind;
 use super::time::{Span, Time};
 
@@ -368,6 +369,20 @@ pub struct Writing {
     pub at: Time,
 }
 
+/// The owner tag as we know it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnerMemory {
+    /// Ours, as it was last written or read; `None` before that, and once it was taken away.
+    pub tag: Option<OwnerTag>,
+    /// Writes of it that no read has shown, and the first moment of the next.
+    pub tries: u32,
+    pub next: Option<Time>,
+    /// Another owner's value that the last plan showed.
+    pub shown: Option<Box<str>>,
+    /// Another owner's value that a person took over.
+    pub taken_over: Option<Box<str>>,
+}
+
 /// A revision on which machines of the pool served, and the fields that make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoodRevision {
@@ -402,6 +417,7 @@ pub struct PoolState {
     /// Revisions that served, the newest last.
     pub good_revisions: Vec<GoodRevision>,
     pub model: ModelMemory,
+    pub owner: OwnerMemory,
     pub rollout: Option<Rollout>,
     /// A pause given while no rollout was going: it holds the next one, or the one that failed once it is tried again.
     pub pause: Option<PauseRequest>,

@@ -13,6 +13,7 @@ use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::{Revision, ScaleSetId};
 use crate::model::inventory::{Inventory, ModelFields};
 use crate::model::journal::Operation as Address;
+use crate::model::owner::OwnerWrite;
 use crate::model::time::Span;
 use crate::observe::{ReadCloud, ReadFailed};
 
@@ -168,6 +169,11 @@ impl<P: ChangeCloud + Sync, C: Sleep + Send + Sync> ChangeCloud for Paced<P, C> 
     async fn restore(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
         let call = self.port.restore(order, targets);
         self.change(order, Operation::Start, Lane::Gives, call).await
+    }
+
+    async fn tag_owner(&self, order: &Order<'_>, write: &OwnerWrite) -> Answer {
+        let call = self.port.tag_owner(order, write);
+        self.change(order, Operation::WriteOther, Lane::Gives, call).await
     }
 
     /// A poll changes nothing and waits for nobody; but what it tells of an end is news about the set.

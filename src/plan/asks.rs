@@ -12,6 +12,7 @@ use super::course;
 use super::good;
 use super::model;
 use super::opening;
+use super::owner;
 use super::pause;
 use super::refusals;
 use super::rows::is;
@@ -92,6 +93,7 @@ fn obey(
             }
             Ok(format!("machine {id} counts no more against the ceiling"))
         }
+        AskVerb::TakeOver => owner::take_over(input, memory),
         AskVerb::SettleCapacity => {
             asked.settle_capacity = true;
             Ok("the capacity is set to what lives, once nothing is on its way".into())
@@ -123,7 +125,8 @@ fn refresh(input: &Input, memory: &mut PoolState, ask: &Ask) -> String {
 fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     let lifted = refusals::lift(input, memory)
         + setbacks::lift(input.now, memory)
-        + model::try_at_once(input, memory);
+        + model::try_at_once(input, memory)
+        + owner::lift(input.now, memory);
     let left = exceptions::clear(memory) + memory.in_vain.len();
     memory.in_vain.clear();
     let mut told = String::new();

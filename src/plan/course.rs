@@ -18,6 +18,7 @@ use super::model;
 use super::moved;
 use super::numbers::Count;
 use super::opening;
+use super::owner;
 use super::pause;
 use super::rows::{Group, Reference, Row, is};
 
@@ -251,6 +252,8 @@ pub(super) fn resume_after_failure(input: &Input, memory: &mut PoolState, count:
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {
     NoRollout,
+    /// Another store owns the set.
+    ForeignOwner,
     Paused,
     Failing,
     /// A write of ours moved more of the model than it named.
@@ -269,6 +272,9 @@ pub(super) fn closed(input: &Input, memory: &PoolState, reference: &Reference) -
         Stage::Paused { .. } => return Some(Closed::Paused),
         Stage::Failing { .. } => return Some(Closed::Failing),
         Stage::Going | Stage::Baking { .. } => {}
+    }
+    if owner::foreign(input, memory).is_some() {
+        return Some(Closed::ForeignOwner);
     }
     if moved::is_moved(memory) {
         return Some(Closed::ModelMoved);

@@ -221,7 +221,7 @@ pub(super) fn again(desk: &Desk, actions: &[Action], moments: impl Iterator<Item
         sooner(now.plus(match action.verb() {
             Verb::Raise => boots.after(Span::ZERO),
             Verb::Delete => delete_after(desk, Span::ZERO),
-            Verb::Restore => IDLE,
+            Verb::Restore | Verb::TagOwner => IDLE,
             Verb::Drain | Verb::Reimage | Verb::UpdateModel => SOON,
         }));
     }

@@ -31,6 +31,7 @@ mod moved;
 mod notices;
 mod numbers;
 mod opening;
+mod owner;
 mod pause;
 mod pick;
 mod progress;
@@ -96,6 +97,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     desired::settle(input, &mut memory, journal.pending);
     setbacks::learn(input, &mut memory);
     exceptions::learn(input, &mut memory);
+    owner::learn(input, &mut memory);
     if !input.asks.is_empty() {
         // What a person says now is said to the rollout that opens or turns in this very turn.
         course::begin(input, &mut memory);
@@ -121,7 +123,8 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     let wish = desk.wish(&then);
     numbers::check(&then, desk.rows.len(), desk.gate(), wish.total())?;
     let mut actions = Vec::new();
-    if picture {
+    let owned = owner::foreign(input, &desk.memory).is_none();
+    if picture && owned {
         let model = if journal.in_doubt {
             None
         } else {
@@ -130,6 +133,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
         let raise = desk.raise(&journal, wish, settle_capacity);
         // A raise comes up on the model that is read: with the model written in the same turn it waits for the next look.
         actions.extend(if model.is_some() { model } else { raise });
+        actions.extend(owner::write(input, &mut desk.memory));
     }
     if settle_capacity && !actions.iter().any(|action| action.verb() == Verb::Raise) {
         asks::settled_nothing(input, &mut answers);
@@ -388,6 +392,7 @@ impl Desk<'_, '_> {
     /// What stands against every removal of this turn.
     fn stands(&self) -> Option<Why> {
         match () {
+            () if owner::foreign(self.input, &self.memory).is_some() => Some(Why::WaitsOwner),
             () if !self.picture || self.is_blind() => Some(Why::WaitsPicture),
             () if desired::evictions_take_size(self.input) => Some(Why::WaitsPicture),
             () if setbacks::of_request(self.input, &self.memory, Verb::Delete).is_some() => {

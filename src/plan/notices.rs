@@ -7,6 +7,7 @@ use crate::model::time::Span;
 
 use super::Desk;
 use super::limit::{self, LIMIT};
+use super::owner;
 use super::report::work_left;
 
 /// So many changes of the windows are looked at to find the next one that is open.
@@ -35,6 +36,7 @@ pub(super) fn notices(desk: &Desk, raised: i64) -> Vec<Box<str>> {
     notices.extend(past_checkpoint(desk, raised).map(Into::into));
     notices.extend(clocks_apart(desk).map(Into::into));
     notices.extend(attached(desk).map(Into::into));
+    notices.extend(owner::notice(desk).map(Into::into));
     if let Some(busy) = &desk.input.set.busy {
         notices
             .push(format!("another client's {} runs since {}", busy.operation, busy.since).into());

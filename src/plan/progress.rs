@@ -10,8 +10,8 @@ use super::rows::{Group, Row};
 /// The rollout waits for what people laid down: a window, a pause, a soak, an approval, a gate that has no verdict, the watch
 /// at its end.
 pub(super) fn waits_on_purpose(desk: &Desk) -> bool {
-    use Closed::{Locked, ModelMoved, Paused, Window};
-    let closed = matches!(desk.closed, Some(Locked | ModelMoved | Window | Paused));
+    use Closed::{ForeignOwner, Locked, ModelMoved, Paused, Window};
+    let closed = matches!(desk.closed, Some(ForeignOwner | Locked | ModelMoved | Window | Paused));
     let barrier = matches!(
         desk.barrier,
         Barrier::Soaking(..) | Barrier::Approval(_) | Barrier::GateUnknown(..)

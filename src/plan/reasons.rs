@@ -15,6 +15,7 @@ use super::holds::{BLOCKERS, machines};
 use super::journal::Journal;
 use super::locks;
 use super::looks::{RECOVERS, SOON};
+use super::owner;
 use super::remove::Removals;
 use super::rows::Row;
 use super::send::Sent;
@@ -36,6 +37,7 @@ pub(super) fn collect(desk: &mut Desk, removals: &Removals, sent: &Sent, journal
             .number("known", desk.rows.len() as i64)
             .again(soon);
     }
+    owner::tell(desk);
     about_the_gate(desk);
     locks::about(desk);
     waiting_models::tell(desk, journal);

@@ -194,6 +194,7 @@ fn why_outdated(desk: &Desk) -> Why {
             | Closed::Locked
             | Closed::Natives,
         ) => Why::WaitsRollout,
+        Some(Closed::ForeignOwner) => Why::WaitsOwner,
         Some(Closed::Paused) => Why::WaitsPaused,
         Some(Closed::Failing) => Why::WaitsFailing,
         Some(Closed::Window) => Why::WaitsWindow,

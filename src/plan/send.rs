@@ -11,6 +11,7 @@ use super::course::Closed;
 use super::health::lasts_since;
 use super::holds::machines;
 use super::locks;
+use super::owner;
 use super::remove::Removals;
 use super::rows::{Doing, Group, Kept, Row, is, is_dead};
 use super::setbacks::{self, LISTS_LAG};
@@ -91,7 +92,8 @@ pub(super) fn requests(desk: &Desk, removals: &Removals, picture: bool, doubt: b
         for at in 0..desk.rows.len() {
             go_on(desk, &mut batches, at, doubt);
         }
-        if batches.delete.is_empty() && !doubt {
+        let owned = owner::foreign(desk.input, &desk.memory).is_none();
+        if batches.delete.is_empty() && !doubt && owned {
             ask_once_more(desk, &mut batches);
         }
     }
@@ -305,6 +307,9 @@ fn is_ill(desk: &Desk, machine: &Machine) -> bool {
 
 /// The reason for which it leaves, if it still stands; where none is on record, the first that does.
 fn still_wanted(desk: &Desk, row: &Row, missing: i64) -> Option<Because> {
+    if owner::foreign(desk.input, &desk.memory).is_some() {
+        return None;
+    }
     let machine = row.machine(desk.input);
     let stopped = matches!(
         desk.closed,

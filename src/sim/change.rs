@@ -9,6 +9,7 @@ use crate::model::action::{Expect, Target, Verb, WriteScope};
 use crate::model::ids::{EntryId, Etag, Key, Revision, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
+use crate::model::owner::{OWNER_TAG, OwnerWrite};
 use crate::model::time::{Span, Time};
 use crate::world::{
     Accepted, Answer as Said, Guid, InstanceId, ModelPatch, OpStatus, Provisioning,
@@ -49,6 +50,10 @@ impl ChangeCloud for Shared {
         let mut stage = self.lock();
         let ids = ids(targets);
         stage.change(order, Verb::Restore, targets, |stage| stage.world.start(stage.set, &ids))
+    }
+
+    async fn tag_owner(&self, order: &Order<'_>, write: &OwnerWrite) -> Answer {
+        self.lock().tag_owner(order, write)
     }
 
     async fn poll(&self, _set: &ScaleSetId, operation: &Operation) -> Poll {
@@ -121,6 +126,30 @@ impl Stage {
         answer
     }
 
+    fn tag_owner(&mut self, order: &Order<'_>, write: &OwnerWrite) -> Answer {
+        if self.too_late(order) {
+            return Answer::NotSent;
+        }
+        self.note(order, Verb::TagOwner, None);
+        let Some(was) = self.world.true_model(self.set).cloned() else { return Answer::NotSent };
+        let mut tags = was.tags.clone();
+        if !write.may_follow(tags.get(OWNER_TAG).map(String::as_str)) {
+            let code = Some(CHANGED_SINCE_READ.into());
+            return Answer::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) });
+        }
+        match write {
+            OwnerWrite::Put { tag, .. } => drop(tags.insert(OWNER_TAG.into(), tag.to_string())),
+            OwnerWrite::TakeAway(_) => drop(tags.remove(OWNER_TAG)),
+        }
+        let patch = ModelPatch { tags: Some(tags), ..ModelPatch::default() };
+        let said = self.world.patch_model(self.set, &patch, None);
+        let took = self.world.true_model(self.set) != Some(&was);
+        if let Some(call) = self.calls.last_mut() {
+            call.took = took;
+        }
+        self.answered(said)
+    }
+
     fn update_model(&mut self, order: &Order<'_>, fields: &ModelFields, expect: &Expect) -> Answer {
         let etag = match self.verify(order, expect, None) {
             Ok(etag) => etag,
@@ -128,8 +157,12 @@ impl Stage {
         };
         self.note(order, Verb::UpdateModel, None);
         let text = |field: &Option<Box<str>>| field.as_deref().map(str::to_owned);
-        let tags = (!fields.tags.is_empty())
-            .then(|| fields.tags.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect());
+        let was = self.world.true_model(self.set).cloned();
+        // All tags of the set go along, the owner's with them.
+        let tags = was.as_ref().filter(|_| !fields.tags.is_empty()).map(|was| {
+            let ours = fields.tags.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+            was.tags.clone().into_iter().chain(ours).collect()
+        });
         let patch = ModelPatch {
             image: text(&fields.image),
             vm_size: text(&fields.vm_size),
@@ -137,7 +170,6 @@ impl Stage {
             ..ModelPatch::default()
         };
         let etag = etag.as_ref().map(Etag::as_str);
-        let was = self.world.true_model(self.set).cloned();
         let said = self.world.patch_model(self.set, &patch, etag);
         let is = self.world.true_model(self.set).cloned();
         if let Some(call) = self.calls.last_mut() {

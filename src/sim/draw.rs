@@ -9,6 +9,7 @@ use super::stage::Adapter;
 use super::troubles;
 use super::upsets;
 use crate::ambient::Dice;
+use crate::model::owner::Keeper;
 use crate::model::policy::{
     Adopt, Checkpoint, Draft, Image, Method, Natives, OnFailure, Order, Owner, Policy, Ramp,
     Rollback, RolloutPolicy, Unconfirmed,
@@ -35,6 +36,7 @@ pub fn drawn(seed: u64) -> Scenario {
         settings: settings(&mut dice.branch("settings"), count),
         set,
         adapter: adapter(&mut dice.branch("adapter")),
+        keeper: Keeper::Unknown,
         cluster: cluster(&mut dice.branch("cluster")),
         faults: upsets::faults(&mut dice.branch("faults")),
         calm_after,

@@ -10,6 +10,7 @@ use super::watch::Watching;
 use crate::ambient::Clock;
 use crate::memory::Store;
 use crate::model::ids::PoolName;
+use crate::model::owner::Keeper;
 use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKind};
 use crate::model::policy::Image;
 use crate::model::time::{Skew, Time};
@@ -72,6 +73,7 @@ pub(super) struct Measured {
 
 #[derive(Debug)]
 struct State {
+    keeper: Keeper,
     gates: Vec<Box<str>>,
     verdict: Verdict,
     gate_time: GateTime,
@@ -95,6 +97,7 @@ impl Measured {
             _ => None,
         };
         let state = State {
+            keeper: scenario.keeper.clone(),
             gates,
             verdict: Verdict::Pass,
             gate_time: GateTime::default(),
@@ -164,6 +167,7 @@ impl ReadFacts for Measured {
             follow: state.follow.clone().map(|image| Follow { image, at: now }),
             witnesses: if reached { Vec::new() } else { vec![witness] },
             clock_ahead: Some(clock_as_told(now, self.stage.lock().adapter.ahead)),
+            keeper: state.keeper.clone(),
         }
     }
 }

@@ -147,6 +147,7 @@ fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
         "rollback" => ask(AskVerb::Rollback),
         "refresh" => ask(AskVerb::Refresh),
         "settleCapacity" => ask(AskVerb::SettleCapacity),
+        "takeOver" => ask(AskVerb::TakeOver),
         "release" if hold.reason == HoldReason::Breaker => ask(AskVerb::Release),
         "release" => Act::Free(blockers()),
         "delete-machine" => Act::Delete(blockers()),

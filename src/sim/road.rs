@@ -16,6 +16,7 @@ use crate::model::action::{Expect, Target, Verb, WriteScope};
 use crate::model::ids::{EntryId, Key, Revision, ScaleSetId};
 use crate::model::inventory::{Inventory, ModelFields};
 use crate::model::journal::Operation;
+use crate::model::owner::OwnerWrite;
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadFailed};
 use crate::world::{Guid, Model, Settings, World};
@@ -209,6 +210,11 @@ where
         self.over(self.road.cloud().restore(order, targets).await)
     }
 
+    async fn tag_owner(&self, order: &Order<'_>, write: &OwnerWrite) -> Answer {
+        self.means(order, Verb::TagOwner, None, &[]);
+        self.over(self.road.cloud().tag_owner(order, write).await)
+    }
+
     async fn poll(&self, set: &ScaleSetId, operation: &Operation) -> Poll {
         self.road.cloud().poll(set, operation).await
     }
@@ -266,7 +272,7 @@ impl Stage {
                     call.took |= moved || !call.born.is_empty();
                 }
             }
-            Verb::UpdateModel => {
+            Verb::UpdateModel | Verb::TagOwner => {
                 let moved = left.model != self.world.true_model(self.set).cloned();
                 if let Some(call) = self.calls.last_mut() {
                     call.took |= moved;

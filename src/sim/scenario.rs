@@ -7,6 +7,7 @@ use crate::model::calendar::Windows;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::machine::DeleteRequest;
+use crate::model::owner::Keeper;
 use crate::model::plan::{AskArgs, AskVerb, Verdict};
 use crate::model::policy::{Draft, Fault, Image, Policy};
 use crate::model::time::{Span, Time};
@@ -92,6 +93,8 @@ pub struct Scenario {
     pub settings: Settings,
     pub set: SetSpec,
     pub adapter: Adapter,
+    /// Whose owner tag the pool knows. `Unknown`: the rehearsal leaves owner tags out.
+    pub keeper: Keeper,
     /// `None`: machines carry no nodes.
     pub cluster: Option<ClusterSpec>,
     /// How badly the world behaves until the calm.
@@ -154,6 +157,7 @@ impl Scenario {
             settings: Settings::default(),
             set,
             adapter: Adapter::default(),
+            keeper: Keeper::default(),
             cluster: None,
             faults: Faults::default(),
             calm_after: Span::ZERO,

@@ -147,6 +147,7 @@ fn action(action: &Action) -> String {
         Action::UpdateModel { fields, .. } => {
             format!("write model {}", fields.image.as_deref().unwrap_or("fields"))
         }
+        Action::TagOwner { write, .. } => format!("tag owner {}", write.tag()),
         other => format!("{} {}", other.verb().name(), names(other.targets())),
     }
 }

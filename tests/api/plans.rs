@@ -24,7 +24,7 @@ fn read(text: &str) -> SnapshotInput {
     Snapshots::default().read(text.as_bytes()).unwrap()
 }
 
-const WHYS: [Why; 46] = [
+const WHYS: [Why; 47] = [
     Why::Fine,
     Why::CloudDeletes,
     Why::Deleting,
@@ -65,6 +65,7 @@ const WHYS: [Why; 46] = [
     Why::WaitsOnDelete,
     Why::WaitsLast,
     Why::WaitsRollout,
+    Why::WaitsOwner,
     Why::WaitsPicture,
     Why::WaitsRefused,
     Why::WaitsConfirmation,

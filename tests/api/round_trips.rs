@@ -124,6 +124,7 @@ prop_compose! {
         draft.health = sources[words.0];
         draft.adopt = if words.1[0] { Adopt::Hold } else { Adopt::Roll };
         draft.natives = if words.1[1] { Natives::Refuse } else { Natives::Warn };
+        draft.tags_owner = words.1[2];
         draft.unconfirmed = if words.1[2] { Unconfirmed::Hold } else { Unconfirmed::Allow };
         let (after, window, max_at_once, breaker_percent) = repair;
         draft.repair = Repair { after, window, max_at_once, breaker_percent };

@@ -4,10 +4,11 @@ use poolkeeper::api::v1::diagnostic::Code;
 use poolkeeper::api::v1::problem::Problem;
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::model::action::{Action, Because};
-use poolkeeper::model::ids::{InstanceId, Key};
+use poolkeeper::model::ids::{InstanceId, Key, StoreId};
 use poolkeeper::model::inventory::{Eviction, Native, Orchestration, PriorityMix};
 use poolkeeper::model::journal::{Outcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
+use poolkeeper::model::owner::Keeper;
 use poolkeeper::model::plan::{AskVerb, Verdict};
 use poolkeeper::model::time::Time;
 
@@ -124,6 +125,23 @@ fn locks_protect_the_machines_that_they_cover() {
     assert!(of(&format!("[{here},{here}]")).is_err(), "each once");
     assert!(of(&format!("[{}]", lock("", "CanNotBreathe"))).is_err());
     assert!(of(r#"[{"name":"keep","level":"readOnly"}]"#).is_err());
+}
+
+#[test]
+fn a_snapshot_names_the_store_that_plans_and_the_tag_that_is_written() {
+    assert_eq!(read(&snapshot(3)).unwrap().facts.keeper, Keeper::Unknown);
+    let facts = read(&snapshot_with("facts", r#"{"store":"0af3"}"#)).unwrap().facts;
+    assert_eq!(facts.keeper, Keeper::Store(StoreId::new("0af3")));
+    let open = |tag: &str| {
+        let entry =
+            format!(r#"[{{"id":"e","do":"tagOwner","since":"2026-03-01T11:59:58Z"{tag}}}]"#);
+        read(&snapshot_with("open", &entry))
+    };
+    let value = "0af3 since 2026-03-01T11:59:58Z";
+    let entry = open(&format!(r#","tag":"{value}""#)).unwrap().open.remove(0);
+    let Action::TagOwner { write, .. } = entry.action else { panic!("{entry:?}") };
+    assert_eq!(write.tag().to_string(), value);
+    assert!(open("").is_err() && open(r#","tag":"kim""#).is_err());
 }
 
 #[test]

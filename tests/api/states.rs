@@ -2,9 +2,10 @@
 
 use poolkeeper::api::v1::state::{HELP, StateError, decode, encode};
 use poolkeeper::model::action::{Because, Verb};
-use poolkeeper::model::ids::{AskId, EntryId, Etag, Key, Revision, Zone};
+use poolkeeper::model::ids::{AskId, EntryId, Etag, Key, Revision, StoreId, Zone};
 use poolkeeper::model::inventory::{ModelFields, ModelRest};
 use poolkeeper::model::journal::Refusal;
+use poolkeeper::model::owner::OwnerTag;
 use poolkeeper::model::plan::WaitKind;
 use poolkeeper::model::rollout::*;
 use poolkeeper::model::time::Time;
@@ -278,9 +279,18 @@ fn probe(at: Time) -> Probe {
     Probe { at, births: 3, beside }
 }
 
+fn owner(flags: [bool; 3], at: Option<Time>) -> OwnerMemory {
+    OwnerMemory {
+        tag: at.map(|since| OwnerTag { store: StoreId::new("0af3"), since }),
+        tries: u32::from(flags[0]),
+        next: at,
+        shown: flags[1].then(|| "theirs".into()),
+        taken_over: flags[2].then(|| "".into()),
+    }
+}
+
 /// Every field of a state, any value in it.
 pub fn state() -> impl Strategy<Value = PoolState> {
-    let flags = any::<[bool; 3]>();
     let times = prop::collection::vec(prop::option::of(time()), 7);
     let revisions = prop::collection::vec(prop::option::of(revision()), 3);
     let parts = (desired(), model(), prop::option::of(rollout()), prop::option::of(ended()));
@@ -293,7 +303,7 @@ pub fn state() -> impl Strategy<Value = PoolState> {
         some((key(), revision())),
         some(wait()),
     );
-    (flags, times, revisions, parts, lists, more).prop_map(
+    (any::<[bool; 3]>(), times, revisions, parts, lists, more).prop_map(
         |(flags, times, revisions, parts, lists, more)| PoolState {
             adopted: times[0],
             surplus_confirmed: flags[0],
@@ -305,6 +315,7 @@ pub fn state() -> impl Strategy<Value = PoolState> {
             wanted: revisions[0].clone(),
             good_revisions: more.3,
             model: parts.1,
+            owner: owner(flags, times[2]),
             rollout: parts.2,
             last: parts.3,
             refresh_before: times[2],

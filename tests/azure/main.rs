@@ -27,3 +27,4 @@ mod random;
 mod roads;
 mod sent;
 mod server;
+mod tags;

@@ -105,6 +105,7 @@ async fn the_roles_are_those_that_are_promised() {
     );
     assert_eq!(needs("PUT", "/api/v1/pools/{pool}"), Some(Role::Admin));
     assert_eq!(needs("DELETE", "/api/v1/pools/{pool}"), Some(Role::Admin));
+    assert_eq!(needs("POST", "/api/v1/pools/{pool}/takeOver"), Some(Role::Admin));
     assert_eq!(needs("GET", "/api/v1/health"), None);
     for route in routes().iter().filter(|route| route.changes()) {
         assert!(route.role >= Some(Role::Operator), "{}", route.path);

@@ -54,6 +54,7 @@ async fn every_verb_of_a_pool_has_its_command() {
     for (n, verb) in AskVerb::PLAIN.iter().enumerate() {
         let name = match verb {
             AskVerb::SettleCapacity => "settle-capacity",
+            AskVerb::TakeOver => "take-over",
             verb => verb.name(),
         };
         let out = served.done(&[name, "web", "--why", "it must"]).await;

@@ -34,7 +34,7 @@ async fn each_verb_is_recorded_and_the_pool_is_woken() {
     }
     let audit = kit.get("/api/v1/audit?limit=2").await.json();
     assert_eq!(audit["items"].as_array().unwrap().len(), 2);
-    assert_eq!(audit["items"][1]["verb"], "settleCapacity");
+    assert_eq!(audit["items"][1]["verb"], "takeOver");
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! Planners that forget what came of an update, of a model, or of a delete, or believe more, and where that shows.
 
 use poolkeeper::model::action::{Action, Because, Target, Verb};
+use poolkeeper::model::ids::StoreId;
 use poolkeeper::model::journal::{Entry, Outcome};
 use poolkeeper::model::machine::Machine;
-use poolkeeper::model::plan::{AskArgs, AskVerb, Input, WaitKind};
+use poolkeeper::model::owner::{Keeper, OWNER_TAG};
+use poolkeeper::model::plan::{AskArgs, AskVerb, Facts, Input, WaitKind};
 use poolkeeper::model::policy::{Draft, Image, Method, OnFailure, Policy, Unconfirmed};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{Cause, DeleteEffect, Ended, Ending, EtagVerdict};
@@ -113,6 +115,29 @@ pub fn resets_disks() -> Scenario {
     scenario.settings.switches.image_write_resets_rest = true;
     let about = AskArgs { what: Some(WaitKind::Model), ..AskArgs::default() };
     scenario.wishes.push((Span::hours(1), Wish::AskAbout(AskVerb::Approve, about)));
+    scenario
+}
+
+/// The tag of another owner means nothing to it.
+pub fn ignores_owner(input: &Input<'_>) -> Answer {
+    let facts = Facts { keeper: Keeper::Unknown, ..input.facts.clone() };
+    plan(&Input { facts: &facts, ..input.clone() })
+}
+
+/// What a person may take over is taken over at once.
+pub fn takes_over(input: &Input<'_>) -> Answer {
+    let value = input.set.owner().map(Box::from);
+    with_state(input, |state| state.owner.taken_over = value)
+}
+
+/// A rollout that begins when another store's tag is on the set; a person takes it over in the end.
+pub fn owned_by_another() -> Scenario {
+    let mut scenario = pool(4, 1, 0, |_| {});
+    new_image(&mut scenario);
+    scenario.keeper = Keeper::Store(StoreId::new("aa"));
+    let tag = "bb since 2026-02-01T00:00:00Z";
+    scenario.set.model.tags.insert(OWNER_TAG.into(), tag.into());
+    scenario.wishes.push((Span::hours(1), Wish::Ask(AskVerb::TakeOver)));
     scenario
 }
 

@@ -10,6 +10,7 @@ use poolkeeper::model::action::{Expect, Target, WriteScope};
 use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
 use poolkeeper::model::inventory::{Inventory, ModelFields, SetSeen};
 use poolkeeper::model::journal::{Operation as Address, Refusal};
+use poolkeeper::model::owner::OwnerWrite;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::observe::{ReadCloud, ReadFailed};
 use poolkeeper::pace::{Call, Operation, Paced, Pacer, Told};
@@ -85,6 +86,11 @@ impl ChangeCloud for Slow {
 
     async fn restore(&self, _: &Order<'_>, _: &[Target]) -> Answer {
         self.call("start").await;
+        Answer::Done
+    }
+
+    async fn tag_owner(&self, _: &Order<'_>, _: &OwnerWrite) -> Answer {
+        self.call("tag").await;
         Answer::Done
     }
 

@@ -22,6 +22,7 @@ mod looks;
 mod loops;
 mod models;
 mod moved;
+mod owner;
 mod patience;
 mod properties;
 mod removals;

@@ -194,7 +194,7 @@ impl World {
                 slow.map_or(self.drain, |(_, span)| *span)
             }
             Verb::Reimage => self.boot,
-            Verb::Restore | Verb::UpdateModel => Span::seconds(2),
+            Verb::Restore | Verb::UpdateModel | Verb::TagOwner => Span::seconds(2),
         };
         entry.written.plus(lasts)
     }
@@ -332,7 +332,7 @@ impl World {
                     }
                 }
             }
-            Action::Drain { .. } | Action::UpdateModel { .. } => {}
+            Action::Drain { .. } | Action::UpdateModel { .. } | Action::TagOwner { .. } => {}
         }
         self.journal(action, phase);
     }

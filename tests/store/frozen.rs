@@ -8,6 +8,7 @@ use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::*;
+use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, RolloutPhase};
 use poolkeeper::model::rollout::*;
 use poolkeeper::model::time::Time;
@@ -59,6 +60,11 @@ fn fields() -> ModelFields {
         vm_size: Some("Standard_D2s_v5".into()),
         tags: [("team".into(), "web".into())].into(),
     }
+}
+
+fn owner_writes() -> [OwnerWrite; 2] {
+    let tag = OwnerTag { store: StoreId::new("0af3"), since: at(0) };
+    [OwnerWrite::Put { tag: tag.clone(), over: Some("another".into()) }, OwnerWrite::TakeAway(tag)]
 }
 
 fn entries() -> Vec<Entry> {
@@ -126,7 +132,9 @@ fn entries() -> Vec<Entry> {
         action,
         phase,
     };
-    actions.into_iter().enumerate().map(entry).collect()
+    let tags = owner_writes().map(|write| Action::TagOwner { write, reason: reason(), before });
+    let tags = tags.map(|action| (action, Phase::Intended));
+    actions.into_iter().chain(tags).enumerate().map(entry).collect()
 }
 
 fn lines() -> Vec<Line> {

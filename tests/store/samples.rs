@@ -7,6 +7,7 @@ use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::*;
+use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, RolloutPhase, WaitKind};
 use poolkeeper::model::time::Time;
 use proptest::option::of as option;
@@ -131,6 +132,16 @@ fn fields() -> impl Strategy<Value = ModelFields> {
     })
 }
 
+fn owner_write() -> impl Strategy<Value = OwnerWrite> {
+    (text(), time(), option(option(boxed()))).prop_map(|(store, since, over)| {
+        let tag = OwnerTag { store: StoreId::new(store), since };
+        over.map_or_else(
+            || OwnerWrite::TakeAway(tag.clone()),
+            |over| OwnerWrite::Put { tag: tag.clone(), over },
+        )
+    })
+}
+
 fn action() -> BoxedStrategy<Action> {
     let expect = || {
         (option(text()), number(), text(), time()).prop_map(|(etag, capacity, revision, before)| {
@@ -169,6 +180,11 @@ fn action() -> BoxedStrategy<Action> {
                 expect,
             },
         ),
+        (owner_write(), boxed(), time()).prop_map(|(write, reason, before)| Action::TagOwner {
+            write,
+            reason,
+            before
+        }),
     ]
     .boxed()
 }

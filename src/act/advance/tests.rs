@@ -1,10 +1,11 @@
 use super::*;
 use crate::act::{Answer, Digest, Poll, digest, heard};
 use crate::model::action::{Because, Expect, ModelWrite, WriteScope};
-use crate::model::ids::{EntryId, Epoch, InstanceId, VmId};
+use crate::model::ids::{EntryId, Epoch, InstanceId, StoreId, VmId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::Event;
 use crate::model::machine::Lifecycle;
+use crate::model::owner::{OWNER_TAG, OwnerTag, OwnerWrite};
 
 fn at(seconds: i64) -> Time {
     Time::from_millis(seconds * 1_000)
@@ -30,6 +31,11 @@ fn action(verb: Verb, targets: &[Machine]) -> Action {
             let fields = ModelFields { image: Some("new".into()), ..ModelFields::default() };
             let (why, scope) = (ModelWrite::Wanted, WriteScope::default());
             Action::UpdateModel { fields, why, scope, reason, expect }
+        }
+        Verb::TagOwner => {
+            let tag = OwnerTag { store: StoreId::new("a"), since: at(0) };
+            let write = OwnerWrite::Put { tag, over: None };
+            Action::TagOwner { write, reason, before }
         }
         Verb::Restore => Action::Restore { targets, reason, before },
         Verb::Raise => Action::Raise { from: 3, to: 4, drift: 0, reason, expect },
@@ -198,6 +204,24 @@ fn a_doubtful_raise_landed_if_the_capacity_or_our_deletes_say_so() {
     assert_eq!(settle(3, &[running, doubt()]), landed, "the delete may have lowered it since");
     let over = delete(Phase::Ended { at: at(95), accepted: Some(at(90)), outcome: Outcome::Done });
     assert_ne!(settle(3, &[over, doubt()]), landed, "what ended before the read it started from");
+}
+
+#[test]
+fn a_doubtful_owner_tag_is_what_the_set_shows_and_delays_no_other_request() {
+    let mut read = set(120, 3);
+    assert_eq!(
+        settled(Verb::TagOwner, &read, &[], &[]),
+        Step::Settle(Outcome::Refused(no_trace()))
+    );
+    let tag = OwnerTag { store: StoreId::new("a"), since: at(0) };
+    let tags = [(OWNER_TAG.to_uppercase().into(), tag.to_string().into())].into();
+    read.model = Some(ModelFields { tags, ..ModelFields::default() });
+    assert_eq!(settled(Verb::TagOwner, &read, &[], &[]), Step::Settle(Outcome::Done));
+    assert!(
+        entry(Verb::TagOwner, &[], Phase::Doubtful { at: at(110) }).is_settled_by(&set(100, 3))
+    );
+    let gone = OwnerWrite::TakeAway(tag);
+    assert!(gone.is_done(None) && gone.is_done(Some("b")) && !gone.is_done(read.owner()));
 }
 
 #[test]

@@ -25,6 +25,8 @@ use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId};
 use crate::model::inventory::{ModelFields, Orchestration};
 use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
 use crate::model::machine::Protection;
+use crate::model::owner::OwnerWrite;
+use crate::observe::ReadFailed;
 
 /// What a write rests on: the version to write against, and the size of the set where it was read again.
 struct Verified {
@@ -45,13 +47,13 @@ enum Reads {
 }
 
 /// What distinguishes one write from another.
-struct Write<'a> {
-    class: Class,
-    verb: Verb,
-    url: Url,
-    etag: Option<&'a Etag>,
+pub(super) struct Write<'a> {
+    pub class: Class,
+    pub verb: Verb,
+    pub url: Url,
+    pub etag: Option<&'a Etag>,
     /// How many machines it names.
-    machines: u32,
+    pub machines: u32,
 }
 
 /// An action on some machines of a set.
@@ -177,6 +179,10 @@ impl ChangeCloud for Azure {
         self.power(order, "start", targets).await
     }
 
+    async fn tag_owner(&self, order: &Order<'_>, write: &OwnerWrite) -> Answer {
+        self.write_owner(order, write).await
+    }
+
     async fn poll(&self, set: &ScaleSetId, operation: &Operation) -> Poll {
         let (Some(address), Ok(path)) = (Address::of_operation(operation), SetPath::parse(set))
         else {
@@ -272,15 +278,7 @@ impl Azure {
             return Err(Answer::NotSent);
         }
         match self.read_set(order.set, path).await {
-            // What could not be read was not written either.
-            Err(why) => {
-                let refusal = match why.refusal {
-                    Refusal::Unclear => return Err(Answer::NotSent),
-                    refusal => refusal,
-                };
-                let retry_at = why.retry_at;
-                Err(Answer::Refused(Refused { retry_at, ..Refused::plain(refusal) }))
-            }
+            Err(why) => Err(unread(&why)),
             Ok(now) => {
                 let from = match reads {
                     Reads::Unprotected => None,
@@ -383,7 +381,7 @@ impl Azure {
         Answer::Accepted(None)
     }
 
-    async fn patch(
+    pub(super) async fn patch(
         &self,
         order: &Order<'_>,
         path: &SetPath,
@@ -396,7 +394,7 @@ impl Azure {
     }
 
     /// The one door through which every change leaves.
-    async fn write(
+    pub(super) async fn write(
         &self,
         order: &Order<'_>,
         path: &SetPath,
@@ -458,7 +456,18 @@ fn disks_of(now: &Read) -> Result<Map<String, Value>, Answer> {
     })
 }
 
-fn refused(refusal: Refusal, code: &str) -> Answer {
+/// What could not be read was not written either.
+pub(super) fn unread(why: &ReadFailed) -> Answer {
+    match why.refusal {
+        Refusal::Unclear => Answer::NotSent,
+        refusal => {
+            let retry_at = why.retry_at;
+            Answer::Refused(Refused { retry_at, ..Refused::plain(refusal) })
+        }
+    }
+}
+
+pub(super) fn refused(refusal: Refusal, code: &str) -> Answer {
     Answer::Refused(Refused { code: Some(code.into()), ..Refused::plain(refusal) })
 }
 

@@ -29,6 +29,7 @@ mod reach;
 mod read;
 mod refusal;
 mod rest;
+mod tags;
 pub mod throttle;
 pub mod wire;
 

@@ -53,6 +53,7 @@ const fn operation(class: Class) -> Operation {
         Class::Actions => Operation::Upgrade,
         Class::UpdateMachine => Operation::UpdateMachine,
         Class::Poll => Operation::Poll,
+        Class::WriteTags => Operation::WriteOther,
         Class::ReadAutoscale
         | Class::ReadUsages
         | Class::ReadSkus

@@ -15,6 +15,7 @@ pub(super) const SKUS: &str = "2021-07-01";
 pub(super) const INSIGHTS: &str = "2022-10-01";
 pub(super) const AUTHORIZATION: &str = "2022-04-01";
 pub(super) const LOCKS: &str = "2020-05-01";
+const TAGS: &str = "2021-04-01";
 
 /// A scale set's id, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +60,14 @@ impl SetPath {
         parts.extend(["virtualMachineScaleSets", &self.name]);
         parts.extend(under);
         self.url(cloud, &parts, COMPUTE)
+    }
+
+    /// The tags of the set, as a resource of their own.
+    pub(super) fn tags(&self, cloud: &Cloud) -> Url {
+        let mut parts = vec!["resourceGroups", &self.group, "providers", PROVIDER];
+        parts.extend(["virtualMachineScaleSets", &self.name]);
+        parts.extend(["providers", "Microsoft.Resources", "tags", "default"]);
+        self.url(cloud, &parts, TAGS)
     }
 
     /// All VMs of the resource group, where the machines of a Flexible set live; or something under them.

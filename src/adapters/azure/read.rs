@@ -425,7 +425,7 @@ impl Read {
         }
     }
 
-    fn tags(&self) -> BTreeMap<String, String> {
+    pub(super) fn tags(&self) -> BTreeMap<String, String> {
         let tags = self.set.tags.iter().flatten();
         tags.map(|(key, value)| (key.clone(), value.clone().unwrap_or_default())).collect()
     }

@@ -36,10 +36,12 @@ pub enum Class {
     ReadImages,
     ReadPermissions,
     ReadLocks,
+    /// By the tags resource, which is not Compute's.
+    WriteTags,
 }
 
 impl Class {
-    pub const ALL: [Class; 16] = [
+    pub const ALL: [Class; 17] = [
         Class::GetSet,
         Class::ListMachines,
         Class::NextPage,
@@ -56,6 +58,7 @@ impl Class {
         Class::ReadImages,
         Class::ReadPermissions,
         Class::ReadLocks,
+        Class::WriteTags,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -76,13 +79,14 @@ impl Class {
             Class::ReadImages => "readImages",
             Class::ReadPermissions => "readPermissions",
             Class::ReadLocks => "readLocks",
+            Class::WriteTags => "writeTags",
         }
     }
 
     /// The front door counts everything that is no GET as a write.
     pub const fn is_write(self) -> bool {
-        use Class::{Actions, DeleteMachines, UpdateMachine, UpdateSet};
-        matches!(self, UpdateSet | DeleteMachines | Actions | UpdateMachine)
+        use Class::{Actions, DeleteMachines, UpdateMachine, UpdateSet, WriteTags};
+        matches!(self, UpdateSet | DeleteMachines | Actions | UpdateMachine | WriteTags)
     }
 }
 

@@ -196,6 +196,7 @@ pub fn routes() -> Vec<Route> {
         let asks = if *verb == AskVerb::Approve { Approval::schema } else { Reason::schema };
         Route::post(&format!("/pools/{{pool}}/{name}"), Op::Verb(name), asks)
             .called(name, verb_about(verb))
+            .role(Some(if *verb == AskVerb::TakeOver { Role::Admin } else { Role::Operator }))
     }));
     all.extend(of_the_house());
     all
@@ -332,5 +333,6 @@ const fn verb_about(verb: &AskVerb) -> &'static str {
         AskVerb::Release => "Close the repair breaker",
         AskVerb::WriteOff(_) => "A machine stuck in deletion counts no more",
         AskVerb::SettleCapacity => "Set the capacity to what lives: the one write that lowers it",
+        AskVerb::TakeOver => "Own a scale set that another store owns, as its tag says",
     }
 }

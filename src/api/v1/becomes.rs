@@ -46,6 +46,7 @@ pub const fn becomes(why: Why) -> &'static str {
         Why::WaitsOnDelete => "it is replaced when an operator names it",
         Why::WaitsLast => "it is replaced as soon as another machine is available",
         Why::WaitsRollout => "it is replaced when a rollout is open",
+        Why::WaitsOwner => "nothing, until a person takes the scale set over from its other owner",
         Why::WaitsPicture => "it is decided with the next complete and fresh listing",
         Why::WaitsRefused => "it is decided when the back-off of the refused delete ends",
         Why::WaitsConfirmation => "it is replaced when somebody said that surplus may leave",

@@ -6,6 +6,7 @@ use crate::model::budget::{Hold, HoldReason};
 const ORDER: &[HoldReason] = &[
     // Nothing at all is done.
     HoldReason::Law,
+    HoldReason::ForeignOwner,
     HoldReason::ListingIncomplete,
     HoldReason::DeleteInDoubt,
     HoldReason::ListingStale,

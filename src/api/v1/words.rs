@@ -110,6 +110,7 @@ words! {
         "restore" => Do::Known(Verb::Restore),
         "reimage" => Do::Known(Verb::Reimage),
         "updateModel" => Do::Known(Verb::UpdateModel),
+        "tagOwner" => Do::Known(Verb::TagOwner),
         "cutOff" => Do::NotBuilt,
         "standby" => Do::NotBuilt,
     }

@@ -13,7 +13,7 @@ pub use pools::{Apply, Get, Remove};
 pub use told::{Audit, History};
 pub use verbs::{
     Abort, Approve, DeleteMachine, Hold, Keep, Pause, Promote, Refresh, Release, Resume, Retry,
-    Rollback, SettleCapacity, WriteOff,
+    Rollback, SettleCapacity, TakeOver, WriteOff,
 };
 
 use std::env;

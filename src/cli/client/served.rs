@@ -181,6 +181,7 @@ fn action(action: &ActionRead) -> ActionFacts {
     let fields = &action.fields;
     let object = match (action.from, action.to) {
         (Some(from), Some(to)) => format!("{from} → {to}"),
+        _ if action.tag.is_some() => action.tag.clone().unwrap_or_default(),
         _ if action.machines.is_empty() => {
             written(fields.image.as_deref(), fields.vm_size.as_deref(), fields.tags.len())
         }

@@ -93,6 +93,7 @@ of_pools! {
     Rollback "rollback" "Goes back to the last revision that completed" "rollback web --why 'latency'";
     Refresh "refresh" "Replaces every machine of a pool, whatever its revision" "refresh web --why 'new keys'";
     SettleCapacity "settleCapacity" "Sets the capacity to what lives: the one write that lowers it" "settle-capacity web --why 'drift'";
+    TakeOver "takeOver" "Owns a scale set that another store owns, as its tag says" "take-over web --why 'the old server is gone'";
 }
 
 macro_rules! of_machines {

@@ -119,6 +119,7 @@ mod tests {
             "hold",
             "remove",
             "settle-capacity",
+            "take-over",
         ] {
             assert_eq!(of(line).map(|asked| asked.meant), Some(Meant::Pools), "{line}");
         }

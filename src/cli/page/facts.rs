@@ -242,6 +242,7 @@ pub(in crate::cli) fn object(action: &Action) -> String {
             let ModelFields { image, vm_size, tags } = fields;
             written(image.as_deref(), vm_size.as_deref(), tags.len())
         }
+        Action::TagOwner { write, .. } => write.tag().to_string(),
         _ => {
             let of = |target: &Target| (target.id.as_str().to_owned(), target.because.class());
             targets(&action.targets().iter().map(of).collect::<Vec<_>>())

@@ -15,6 +15,7 @@ use crate::daemon::trouble::{self, Trouble};
 use crate::memory::Store;
 use crate::model::ids::PoolName;
 use crate::model::machine::Machine;
+use crate::model::owner::Keeper;
 use crate::model::plan::{Facts, Witness, WitnessKind};
 use crate::model::time::Time;
 use crate::observe::{ReadFacts, lost_together};
@@ -197,6 +198,7 @@ impl<S: Store + Send + Sync, C: Ticks> ReadFacts for Live<S, C> {
         facts.witnesses =
             others.map(|(_, at)| Witness { what: WitnessKind::Pool, at: *at }).collect();
         facts.witnesses.sort_unstable();
+        facts.keeper = self.store.id().map_or(Keeper::Passing, Keeper::Store);
         facts
     }
 }

@@ -197,7 +197,7 @@ fn silent(scene: &Scene, notes: &mut Notes) {
 /// How long an entry may be expected to end by itself.
 fn deadline(entry: &Entry, policy: &Policy) -> Span {
     match entry.verb() {
-        Verb::Raise | Verb::UpdateModel => policy.rollout.readiness_deadline,
+        Verb::Raise | Verb::UpdateModel | Verb::TagOwner => policy.rollout.readiness_deadline,
         Verb::Delete => policy.deletion.deadline,
         Verb::Drain | Verb::Reimage | Verb::Restore => policy.rollout.progress_deadline,
     }
@@ -335,7 +335,8 @@ impl Quiet {
         let case = truth.case;
         // A person's word is a change, and so is a look that shows less.
         let asked = !case.planned.report.asks.is_empty();
-        if !scene.at_goal() || asked || !case.set.complete {
+        let tags = case.planned.actions.iter().any(|action| action.verb() == Verb::TagOwner);
+        if !scene.at_goal() || asked || tags || !case.set.complete {
             *self = Self::default();
             return;
         }

@@ -79,6 +79,7 @@ variants! {
             Refresh,
             Release,
             SettleCapacity,
+            TakeOver,
         }
         one { WriteOff(InstanceId), }
         many {}

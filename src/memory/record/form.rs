@@ -12,7 +12,7 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 
 use crate::model::ids::{
-    AskId, EntryId, Epoch, Etag, InstanceId, Key, NodeName, PoolName, Revision, VmId, Zone,
+    AskId, EntryId, Epoch, Etag, InstanceId, Key, NodeName, PoolName, Revision, StoreId, VmId, Zone,
 };
 use crate::model::time::{Span, Time};
 
@@ -144,7 +144,7 @@ macro_rules! texts {
     )*};
 }
 
-texts!(AskId, EntryId, Etag, InstanceId, Key, NodeName, PoolName, Revision, VmId, Zone);
+texts!(AskId, EntryId, Etag, InstanceId, Key, NodeName, PoolName, Revision, StoreId, VmId, Zone);
 
 impl Form for Box<str> {
     type Wire<'a> = Text<'a>;

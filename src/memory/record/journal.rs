@@ -5,6 +5,7 @@ use crate::model::action::{Action, Because, Expect, ModelWrite, Target, WriteSco
 use crate::model::ids::{EntryId, Epoch, Etag, InstanceId, Key, Revision, VmId, Zone};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
+use crate::model::owner::{OwnerTag, OwnerWrite};
 use crate::model::time::Time;
 
 /// The one place where an address is kept, for it is needed after a restart: the store is readable by its owner alone.
@@ -90,6 +91,14 @@ variants! {
                 reason: Box<str>,
                 expect: Expect,
             },
+            TagOwner { write: OwnerWrite, reason: Box<str>, before: Time },
+        }
+    }
+    OwnerWrite as OwnerWriteKeys {
+        plain {}
+        one { TakeAway(OwnerTag), }
+        many {
+            Put { tag: OwnerTag, over: Option<Box<str>> },
         }
     }
     Phase as PhaseKeys {

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use super::form::Form;
 use super::form::{keys, variants};
 use crate::model::action::{Because, Verb};
-use crate::model::ids::{AskId, EntryId, Etag, Key, Revision, Zone};
+use crate::model::ids::{AskId, EntryId, Etag, Key, Revision, StoreId, Zone};
 use crate::model::inventory::{ModelFields, ModelRest};
 use crate::model::journal::Refusal;
+use crate::model::owner::OwnerTag;
 use crate::model::plan::WaitKind;
 use crate::model::rollout::{
     BackOff, Cause, DeleteEffect, DeleteEffects, Desired, Ended, Ending, EtagHistory, EtagVerdict,
-    Exception, Fall, GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, PauseRequest,
-    PoolState, Probe, Progress, RequestBackOff, Rollout, Stage, UndeliveredRaise, Wait, Writing,
+    Exception, Fall, GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, OwnerMemory,
+    PauseRequest, PoolState, Probe, Progress, RequestBackOff, Rollout, Stage, UndeliveredRaise,
+    Wait, Writing,
 };
 use crate::model::time::{Span, Time};
 
@@ -31,6 +33,7 @@ keys! {
             wanted: Option<Revision>,
             good_revisions: Vec<GoodRevision>,
             model: ModelMemory,
+            owner: OwnerMemory,
             rollout: Option<Rollout>,
             pause: Option<PauseRequest>,
             last: Option<Ended>,
@@ -162,6 +165,23 @@ keys! {
         old {
             good_fields: Option<ModelFields>,
         }
+    }
+    OwnerMemory as OwnerMemoryKeys; {
+        must {}
+        may {
+            tag: Option<OwnerTag>,
+            tries: u32,
+            next: Option<Time>,
+            shown: Option<Box<str>>,
+            taken_over: Option<Box<str>>,
+        }
+    }
+    OwnerTag as OwnerTagKeys; {
+        must {
+            store: StoreId,
+            since: Time,
+        }
+        may {}
     }
     ModelBackOff as ModelBackOffKeys; {
         must {

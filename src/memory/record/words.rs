@@ -71,6 +71,7 @@ words! {
         "drain" => Verb::Drain,
         "reimage" => Verb::Reimage,
         "delete" => Verb::Delete,
+        "tagOwner" => Verb::TagOwner,
     }
     Cause {
         "revision" => Cause::Revision,

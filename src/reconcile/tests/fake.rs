@@ -13,6 +13,7 @@ use crate::model::ids::*;
 use crate::model::inventory::*;
 use crate::model::journal::{Operation, Refusal, Refused};
 use crate::model::machine::{Condition, Evidence, Protection};
+use crate::model::owner::OwnerWrite;
 use crate::model::plan::{Ask, Facts};
 use crate::model::time::{Span, Time};
 use crate::observe::{ReadCloud, ReadFacts, ReadFailed};
@@ -243,6 +244,10 @@ impl ChangeCloud for Cloud {
 
     async fn restore(&self, _: &Order<'_>, _: &[Target]) -> Answer {
         Answer::Done
+    }
+
+    async fn tag_owner(&self, _: &Order<'_>, _: &OwnerWrite) -> Answer {
+        Answer::Refused(Refused::plain(Refusal::Invalid))
     }
 
     async fn poll(&self, _: &ScaleSetId, operation: &Operation) -> Poll {

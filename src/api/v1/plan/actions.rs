@@ -34,6 +34,9 @@ impl Serialize for Keys<'_> {
                 map.serialize_entry("fields", &Fields(fields))?;
                 map.serialize_entry("why", why.word())?;
             }
+            Action::TagOwner { write, .. } => {
+                map.serialize_entry("tag", &write.tag().to_string())?;
+            }
             Action::Drain { targets, .. }
             | Action::Delete { targets, .. }
             | Action::Restore { targets, .. }

@@ -50,6 +50,7 @@ impl Display for Say<'_> {
             | Why::FailedBreaker
             | Why::NamedWaits
             | Why::SurplusWaits
+            | Why::WaitsOwner
             | Why::WaitsPicture
             | Why::WaitsRefused
             | Why::Frozen => self.waits(f),
@@ -279,6 +280,7 @@ impl Say<'_> {
                 let refused = |hold: &Hold| hold.reason == HoldReason::Natives;
                 let waits = match why {
                     Why::WaitsRefused => "the back-off of a delete that was refused",
+                    Why::WaitsOwner => "a person to take the scale set over from its other owner",
                     _ if self.planned.report.holds.iter().any(blind) => {
                         "more of the pool to be seen"
                     }

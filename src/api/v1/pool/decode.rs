@@ -45,6 +45,7 @@ const KEYS: &[&str] = &[
     "health",
     "adopt",
     "natives",
+    "owner",
     "repair",
     "deletion",
     "drain",
@@ -280,6 +281,10 @@ fn words(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     pool.set(&mut draft.adopt, "adopt", out, |value| value.one_of(&adopt));
     let natives = [("refuse", Natives::Refuse), ("warn", Natives::Warn)];
     pool.set(&mut draft.natives, "natives", out, |value| value.one_of(&natives));
+    if let Some(owner) = pool.section("owner", &["tag"], &[], out) {
+        let tag = [("on", true), ("off", false)];
+        owner.set(&mut draft.tags_owner, "tag", out, |value| value.one_of(&tag));
+    }
     let later = [
         "gray",
         "mode",

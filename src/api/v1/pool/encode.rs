@@ -48,6 +48,7 @@ pub fn document(policy: &Policy) -> impl Serialize + '_ {
             Natives::Refuse => "refuse",
             Natives::Warn => "warn",
         },
+        owner: BTreeMap::from([("tag", if policy.tags_owner { "on" } else { "off" })]),
         repair: Repair {
             after: Shown(policy.repair.after),
             window: Shown(policy.repair.window),
@@ -129,6 +130,7 @@ struct Pool<'a> {
     health: BTreeMap<&'static str, &'static str>,
     adopt: &'static str,
     natives: &'static str,
+    owner: BTreeMap<&'static str, &'static str>,
     repair: Repair,
     deletion: Deletion,
     drain: Drain,

@@ -136,6 +136,7 @@ pub struct ActionRead {
     pub from: Option<u32>,
     pub to: Option<u32>,
     pub fields: FieldsRead,
+    pub tag: Option<String>,
     pub machines: Vec<String>,
     pub class: Option<String>,
     pub classes: BTreeMap<String, String>,

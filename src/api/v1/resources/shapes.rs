@@ -83,6 +83,7 @@ impl Described for PoolDocument {
                     "model": section, "rollout": section, "windows": section, "health": section,
                     "adopt": { "type": "string", "enum": ["hold", "roll"] },
                     "natives": { "type": "string", "enum": ["refuse", "warn"] },
+                    "owner": { "type": "object", "properties": { "tag": { "type": "string", "enum": ["on", "off"] } } },
                     "repair": section, "deletion": section, "drain": section, "scaleDown": section,
                 },
             })

@@ -9,13 +9,14 @@ use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::{Code, nearest, quote};
 use crate::api::v1::state::{self, StateError};
 use crate::api::v1::wire::{Text, Word};
-use crate::model::ids::{AskId, Etag, InstanceId, NodeName, VmId};
+use crate::model::ids::{AskId, Etag, InstanceId, NodeName, StoreId, VmId};
 use crate::model::inventory::{
     Busy, Lock, ModelFields, Native, Orchestration, PriorityMix, SetSeen,
 };
 use crate::model::machine::{
     Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Marks, Protection,
 };
+use crate::model::owner::Keeper;
 use crate::model::plan::{Ask, AskArgs, AskVerb, DrainFact, Facts, Follow, Gate, Quota, Witness};
 use crate::model::policy::Policy;
 use crate::model::time::{Skew, Span, Time};
@@ -355,5 +356,9 @@ fn facts(wire: &wire::Facts<'_>) -> Result<Facts, Fault> {
             .map(|follow| Follow { image: follow.image.to_box(), at: follow.at.0 }),
         witnesses,
         clock_ahead: wire.clock_ahead_seconds.map(|ahead| Skew::seconds(ahead.into())),
+        keeper: wire
+            .store
+            .as_ref()
+            .map_or(Keeper::Unknown, |store| Keeper::Store(StoreId::new(store.as_str()))),
     })
 }

@@ -13,6 +13,7 @@ use crate::model::ids::{EntryId, Epoch, InstanceId, Key, VmId};
 use crate::model::inventory::SetSeen;
 use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
 use crate::model::machine::{Condition, Machine};
+use crate::model::owner::{OwnerTag, OwnerWrite};
 use crate::model::time::Span;
 
 /// The entries in the order of their writing.
@@ -95,7 +96,7 @@ fn action(
     let reason: Box<str> = open.reason.as_ref().map(Text::to_box).unwrap_or_default();
     let (from, to) = capacities(open, verb, path)?;
     let expect = |capacity| Expect { etag: None, capacity, revision: set.revision.clone(), before };
-    let has_targets = !matches!(verb, Verb::Raise | Verb::UpdateModel);
+    let has_targets = !matches!(verb, Verb::Raise | Verb::UpdateModel | Verb::TagOwner);
     let targets = targets(open, has_targets, path, machines)?;
     Ok(match verb {
         Verb::Raise => {
@@ -109,6 +110,14 @@ fn action(
             reason,
             expect: expect(set.capacity),
         },
+        Verb::TagOwner => {
+            let tag = open.tag.as_ref().and_then(|tag| OwnerTag::parse(tag.as_str()));
+            let tag = tag.ok_or_else(|| {
+                let say = "a tagOwner needs its tag, as `<store> since <time>`";
+                Fault::new(format!("{path}.tag"), Code::BadValue, say)
+            })?;
+            Action::TagOwner { write: OwnerWrite::Put { tag, over: None }, reason, before }
+        }
         Verb::Drain => Action::Drain { targets, reason, before },
         Verb::Restore => Action::Restore { targets, reason, before },
         Verb::Delete => {

@@ -199,6 +199,9 @@ pub(super) struct Open<'a> {
     pub from: Option<u32>,
     pub to: Option<u32>,
     pub drift: Option<u32>,
+    /// What the owner tag says once it is written.
+    #[serde(borrow)]
+    pub tag: Option<Text<'a>>,
     /// The identities that were listed when it was sent.
     #[serde(borrow)]
     pub baseline: Option<Vec<Text<'a>>>,
@@ -318,6 +321,9 @@ pub(super) struct Facts<'a> {
     #[serde(borrow)]
     pub follow: Option<Follow<'a>>,
     pub clock_ahead_seconds: Option<i32>,
+    /// The store that plans, as owner tags name it.
+    #[serde(borrow)]
+    pub store: Option<Text<'a>>,
     pub witnesses: Option<Vec<WitnessFact>>,
 }
 
