@@ -1,5 +1,7 @@
 //! The order of steps of one turn.
 
+mod release;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -99,12 +101,22 @@ impl PoolTurn {
         let store = |source| TurnError::Store { pool: pool.clone(), source };
         let mut image = self.recall(world).await.map_err(store)?;
         let open = |journal: &Journal| journal.open().iter().filter(|e| !e.is_ended()).count();
-        if open(&image.journal) == 0 {
+        let tag = release::tag(image.state.as_ref());
+        let begun = open(&image.journal);
+        if begun == 0 && tag.is_none() {
             self.image = Some(image);
             return Ok(0);
         }
         let inventory = match world.read().list(&policy.scale_set).await {
             Ok(inventory) => inventory,
+            Err(source) if begun == 0 => {
+                let commit = Commit::new(pool.clone(), lease.epoch, world.clock().now());
+                let commit = release::leave_it(commit, image.state.as_ref(), &source.say);
+                world.store().commit(&commit).await.map_err(store)?;
+                image.state = commit.state;
+                self.image = Some(image);
+                return Ok(0);
+            }
             Err(source) => {
                 self.image = Some(image);
                 return Err(TurnError::Read { pool: pool.clone(), source });
@@ -113,11 +125,15 @@ impl PoolTurn {
         let now = world.clock().now();
         let machines = image.machines.clone();
         let scene = self.fold(&mut image, inventory, Facts::default(), policy, now);
-        let Loaded { journal, doors, .. } = &mut image;
+        let Loaded { journal, doors, state, .. } = &mut image;
         let book = Book::open(world.store(), &pool, &policy.scale_set, lease, journal);
         let mut turn = Turn { world, policy, seed: self.seed, doors, scene, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         turn.book.write(world.clock().now()).await.map_err(store)?;
+        // The tag goes last: until then this store still changes the set.
+        if let Some(tag) = tag.filter(|_| open(turn.book.journal) == 0) {
+            turn.give_up_tag(tag, state, world.clock().now()).await.map_err(store)?;
+        }
         image.machines = machines;
         let left = open(&image.journal);
         self.image = Some(image);
@@ -392,6 +408,10 @@ impl<W: World> Turn<'_, W> {
         if verdict.frozen.is_some() {
             return Ok(false);
         }
+        self.carry_out(written).await
+    }
+
+    async fn carry_out(&mut self, written: &[EntryId]) -> Result<bool, StoreError> {
         let seen = Seen {
             set: &self.scene.inventory.set,
             machines: &self.scene.folded.machines,

@@ -163,6 +163,34 @@ async fn what_it_remembers_lasts_and_is_one_processes_at_a_time() {
     assert_eq!(house.seen("web")["capacity"], 4, "raised once: {writes}");
 }
 
+/// A store in a file puts its tag on the set, and takes it away when nothing names the pool any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_lasts_owns_the_set_of_its_pool() {
+    let house = House::new("owner", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 3, "1.0.0"));
+    let owner = || {
+        house.emulator.with_world(|world| {
+            let set = world.sets().next().unwrap().0;
+            world.true_model(set).unwrap().tags.get("poolkeeper-owner").cloned()
+        })
+    };
+    let store = house.folder.join("poolkeeper.db").display().to_string();
+    let mut program = Program::start(&house, &["--store", store.as_str()]);
+    program.until("sent");
+    let tag = owner().unwrap();
+    assert!(tag.len() > 32 && tag.contains(" since 20"), "{tag}");
+    house.remove("web.yaml");
+    for _ in 0..2 {
+        program.signal("-HUP");
+        program.until("pool files were read as asked");
+    }
+    program.until("released: nothing of it is under way any more");
+    assert_eq!(owner(), None);
+    assert_eq!(house.writes(), 2);
+    program.signal("-TERM");
+    assert_eq!(program.end().0, Some(0));
+}
+
 /// The commands reach the daemon, and a port that is taken is told of with what to do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_ask_it_and_a_port_has_one_listener() {

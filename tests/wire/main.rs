@@ -15,3 +15,4 @@ mod disks;
 mod faults;
 mod kit;
 mod many;
+mod owner;

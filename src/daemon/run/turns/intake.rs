@@ -52,17 +52,18 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     /// A pool that nothing names any more: what was begun is watched to its end, and no machine is touched.
     async fn recover_released(&mut self, name: &PoolName, store: &S, now: Time) {
         let (pool, mut turn) = (name.as_str(), new_turn(name));
-        let (open, oldest, set) = match turn.recover(store).await {
+        let (open, oldest, set, tagged) = match turn.recover(store).await {
             Ok(image) => {
                 let (open, oldest) = oldest(&image.journal);
-                (open, oldest, image.set.clone())
+                let tagged = image.state.as_ref().is_some_and(|state| state.owner.tag.is_some());
+                (open, oldest, image.set.clone(), tagged)
             }
             Err(error) => {
                 tracing::error!(pool, "cannot be read from the store: {error}");
                 return;
             }
         };
-        if open == 0 {
+        if open == 0 && !tagged {
             tracing::info!(pool, "remembered, and nothing names it: it is let alone");
             return;
         }

@@ -1,0 +1,231 @@
+//! Two daemons with stores of their own look after one set.
+
+use std::sync::Arc;
+
+use poolkeeper::act::{Answer, ChangeCluster, Drain, Draining, Order};
+use poolkeeper::adapters::azure::Azure;
+use poolkeeper::adapters::azure::throttle::Unpaced;
+use poolkeeper::ambient::{Clock, SystemClock};
+use poolkeeper::emulator::Emulator;
+use poolkeeper::memory::{MemoryStore, Store, Told};
+use poolkeeper::model::action::{Action, Verb};
+use poolkeeper::model::ids::{AskId, PoolName, ScaleSetId, StoreId};
+use poolkeeper::model::owner::{Keeper, OwnerTag};
+use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, Facts};
+use poolkeeper::model::policy::Policy;
+use poolkeeper::model::time::Span;
+use poolkeeper::observe::ReadFacts;
+use poolkeeper::reconcile::{Decisions, PoolTurn, TurnReport, World};
+use serde_json::{Value, json};
+
+use crate::kit::{self, Ends, policy};
+
+/// A daemon, as far as its turns see it.
+struct House {
+    azure: Azure,
+    store: MemoryStore,
+    decide: Decisions,
+    who: Who,
+    clock: SystemClock,
+}
+
+/// The facts that name its store, and a cluster without nodes.
+#[derive(Debug)]
+struct Who(StoreId);
+
+impl ReadFacts for Who {
+    async fn facts(&self, _pool: &PoolName) -> Facts {
+        Facts { keeper: Keeper::Store(self.0.clone()), ..Facts::default() }
+    }
+}
+
+impl ChangeCluster for Who {
+    async fn drain(&self, _order: &Order<'_>, _machine: Draining<'_>) -> Answer {
+        Answer::Done
+    }
+
+    async fn drain_state(&self, _machine: Draining<'_>) -> Drain {
+        Drain::Done
+    }
+
+    async fn release(&self, _machine: Draining<'_>) -> Answer {
+        Answer::Done
+    }
+}
+
+impl World for House {
+    type Read = Azure;
+    type Facts = Who;
+    type Cloud = Azure;
+    type Cluster = Who;
+    type Store = MemoryStore;
+    type Decide = Decisions;
+    type Clock = SystemClock;
+
+    fn read(&self) -> &Azure {
+        &self.azure
+    }
+
+    fn facts(&self) -> &Who {
+        &self.who
+    }
+
+    fn cloud(&self) -> &Azure {
+        &self.azure
+    }
+
+    fn cluster(&self) -> &Who {
+        &self.who
+    }
+
+    fn store(&self) -> &MemoryStore {
+        &self.store
+    }
+
+    fn decide(&self) -> &Decisions {
+        &self.decide
+    }
+
+    fn clock(&self) -> &SystemClock {
+        &self.clock
+    }
+}
+
+struct Daemon<'a> {
+    ends: &'a Ends,
+    house: House,
+    policy: Policy,
+    turns: PoolTurn,
+}
+
+impl<'a> Daemon<'a> {
+    fn new(ends: &'a Ends, store: &str, count: u32) -> Self {
+        let policy = policy("web", count, |_| {});
+        let http = ends.net.http().unwrap();
+        let tokens = kit::tokens(&ends.cloud, &http, SystemClock);
+        let (learn, clock) = (Arc::new(Unpaced), Arc::new(SystemClock));
+        let azure = Azure::new(ends.cloud.clone(), http, tokens, learn, clock);
+        let (who, decide) = (Who(StoreId::new(store)), Decisions::PRODUCTION);
+        let house = House { azure, store: MemoryStore::new(), decide, who, clock: SystemClock };
+        let turns = PoolTurn::new(policy.name.clone(), 1);
+        Self { ends, house, policy, turns }
+    }
+
+    fn turn(&mut self) -> TurnReport {
+        let Self { ends, house, policy, turns } = self;
+        ends.runtime.block_on(async {
+            let now = SystemClock.now();
+            let lease = house.store.acquire("one", now, Span::minutes(2)).await.unwrap();
+            let report = turns.turn(&*house, policy, &lease).await.unwrap();
+            assert_eq!(report.notes, [], "{report:?}");
+            report
+        })
+    }
+
+    /// Nothing names the pool any more: how many entries are left open.
+    fn watch(&mut self) -> usize {
+        let Self { ends, house, policy, turns } = self;
+        ends.runtime.block_on(async {
+            let now = SystemClock.now();
+            let lease = house.store.acquire("one", now, Span::minutes(2)).await.unwrap();
+            turns.watch(&*house, policy, &lease).await.unwrap()
+        })
+    }
+
+    fn ask(&self, verb: AskVerb) {
+        let (id, by, why) = (AskId::new("ask"), "kim".into(), "the other is gone".into());
+        let ask = Ask { id, verb, by, why, at: SystemClock.now(), about: AskArgs::default() };
+        let asked = self.house.store.ask(&self.policy.name, &ask);
+        self.ends.runtime.block_on(asked).unwrap();
+    }
+
+    fn told(&self, of: impl Fn(&Told) -> bool) -> usize {
+        let lines = self.house.store.history(&self.policy.name, 100);
+        let lines = self.ends.runtime.block_on(lines).unwrap();
+        lines.iter().filter(|line| of(&line.told)).count()
+    }
+}
+
+fn verbs(report: &TurnReport) -> Vec<Verb> {
+    let planned = report.planned.as_ref().unwrap();
+    planned.actions.iter().map(Action::verb).collect()
+}
+
+fn holds(report: &TurnReport) -> Vec<&'static str> {
+    let planned = report.planned.as_ref().unwrap();
+    planned.report.holds.iter().map(|hold| hold.reason.code()).collect()
+}
+
+/// The store that the tag on the set names.
+fn owner(emulator: &Emulator, set: &ScaleSetId) -> Option<String> {
+    let request = axum::http::Request::get(format!("{set}?api-version=2024-07-01"))
+        .header("host", "localhost")
+        .header("authorization", "Bearer x");
+    let body = axum::body::Body::empty();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let shown: Value = runtime.block_on(async {
+        let answer = emulator.answer(request.body(body).unwrap(), true).await;
+        let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    });
+    let value = shown["tags"]["poolkeeper-owner"].as_str()?;
+    Some(OwnerTag::parse(value).unwrap().store.as_str().to_owned())
+}
+
+/// `denied`: endings of actions that the role lacks.
+fn emulated(denied: &[&str]) -> (Emulator, Ends, ScaleSetId) {
+    let seed = json!({
+        "scaleSets": [{"name": "web", "capacity": 3, "resource": {"tags": {"team": "web"}}}],
+        "identities": [{"clientId": "app", "secret": "right", "deniedActions": denied}],
+    });
+    let seed = serde_json::from_value(seed).unwrap();
+    let emulator = Emulator::by_the_clock(&seed, 1.0).unwrap();
+    let ends = kit::ends(&emulator);
+    (emulator, ends, kit::set_id("web"))
+}
+
+#[test]
+fn the_second_holds_takes_over_and_lets_go() {
+    for denied in [&[][..], &["tags/write"]] {
+        let (emulator, ends, set) = emulated(denied);
+        let (mut first, mut second) = (Daemon::new(&ends, "aa", 3), Daemon::new(&ends, "bb", 3));
+        assert_eq!(verbs(&first.turn()), [Verb::TagOwner]);
+        assert_eq!(owner(&emulator, &set).as_deref(), Some("aa"));
+        emulator.advance(Span::minutes(5).millis());
+        assert_eq!(verbs(&first.turn()), [], "once is enough");
+        let held = second.turn();
+        assert_eq!((verbs(&held), holds(&held)), (vec![], vec!["foreignOwner"]));
+        second.ask(AskVerb::TakeOver);
+        let took = second.turn();
+        assert_eq!((verbs(&took), holds(&took)), (vec![Verb::TagOwner], vec![]));
+        assert_eq!(owner(&emulator, &set).as_deref(), Some("bb"));
+        emulator.advance(Span::minutes(5).millis());
+        let held = first.turn();
+        assert_eq!((verbs(&held), holds(&held)), (vec![], vec!["foreignOwner"]));
+        // Released, the first leaves the tag of the second alone; the second takes its own away.
+        assert_eq!(first.watch(), 0);
+        assert_eq!(owner(&emulator, &set).as_deref(), Some("bb"));
+        second.turn();
+        let open = (0..5).find(|_| {
+            emulator.advance(Span::minutes(5).millis());
+            second.watch() == 0
+        });
+        assert!(open.is_some(), "{denied:?}");
+        assert_eq!(owner(&emulator, &set), None, "{denied:?}");
+        let tags = |told: &Told| matches!(told, Told::Decided { verb: Verb::TagOwner, .. });
+        assert_eq!((first.told(tags), second.told(tags)), (1, 2));
+        assert_eq!(second.watch(), 0, "no more is asked");
+    }
+}
+
+/// A pool whose set cannot be read any more is released all the same.
+#[test]
+fn a_tag_that_cannot_be_taken_away_is_told_and_nothing_waits_for_it() {
+    let (_emulator, ends, _) = emulated(&[]);
+    let mut daemon = Daemon::new(&ends, "aa", 3);
+    daemon.turn();
+    daemon.policy = policy("web", 3, |draft| draft.scale_set = kit::set_id("gone"));
+    assert_eq!(daemon.watch(), 0);
+    let stays = |told: &Told| matches!(told, Told::Moved { say, .. } if say.contains("stays"));
+    assert_eq!((daemon.told(stays), daemon.watch(), daemon.told(stays)), (1, 0, 1));
+}
