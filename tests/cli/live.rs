@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::azure::{Azure, SETS, set};
+use super::azure::{Azure, SECRET, SETS, set};
 use super::support::*;
 
 /// A sound pool, a troubled one, and one that may not be seen.
@@ -181,7 +181,7 @@ fn the_doctor_tells_pool_by_pool() {
         (&old["health"], &old["etag"]),
         (&vec!["note".to_owned()], &vec!["fine".to_owned()])
     );
-    assert_eq!(outcomes(&pools[2])["permissions"].iter().filter(|o| *o == "finding").count(), 4);
+    assert_eq!(outcomes(&pools[2])["permissions"].iter().filter(|o| *o == "finding").count(), 5);
     assert_eq!(
         outcomes(&pools[3]),
         BTreeMap::from([("scaleSet".to_owned(), vec!["finding".to_owned()])])
@@ -251,6 +251,22 @@ fn locks_are_told_with_how_to_lift_them() {
     assert!(says(1).contains("the lock `keep` (ReadOnly) on"), "{plan}");
 }
 
+#[test]
+fn the_owner_of_a_set_is_told_and_so_is_the_right_to_write_its_tag() {
+    let tag = json!({"poolkeeper-owner": "0af3 since 2026-03-01T12:00:00Z"});
+    let azure = Azure::plain(json!({
+        "scaleSets": [{"name": "web", "resource": {"tags": tag}}, {"name": "free"}],
+        "identities": [{"clientId": "app", "secret": SECRET, "deniedActions": ["tags/write"]}],
+    }));
+    let ended = azure.run(&["doctor", &set("web"), &set("free"), "-o", "json"]);
+    let pools = ended.json()["pools"].clone();
+    assert_eq!(outcomes(&pools[0])["owner"], ["note"], "{ended:?}");
+    assert_eq!(outcomes(&pools[1])["owner"], ["fine"], "{ended:?}");
+    assert!(ended.out.contains("store 0af3 owns the scale set since 2026-03-01"), "{ended:?}");
+    assert!(ended.out.contains("Microsoft.Resources/tags/write is not held"), "{ended:?}");
+    assert!(ended.out.contains("owner: {tag: off}"), "{ended:?}");
+}
+
 /// There can be no autoscale setting then, and no permission would show one.
 #[test]
 fn a_subscription_without_the_provider_of_autoscale_has_none() {
@@ -287,7 +303,7 @@ fn missing_permissions_quota_and_time_are_found() {
         "virtualMachineScaleSets/delete/action is not held",
         "virtualNetworks/subnets/join/action is not held",
         &format!("by a role at {subnet}"),
-        "7 of 9 that are needed are held",
+        "8 of 10 that are needed are held",
         "finding  quota",
         "1 core of standardDSv5Family left",
         "ask for more standardDSv5Family in eastus2",

@@ -8,6 +8,7 @@ use crate::adapters::azure::{Anatomy, HealthSource, Versioned};
 use crate::daemon::trouble::{Cause, Trouble};
 use crate::daemon::{House, Looked};
 use crate::model::inventory::{AUTOSCALE_SETTINGS, LOCKS, Lock, Native, Orchestration};
+use crate::model::owner::{OWNER_TAG, OwnerTag};
 use crate::model::plan::Quota;
 use crate::model::policy::{Health, Natives, Owner, Policy};
 use crate::model::quantity::{counted, resolve};
@@ -40,6 +41,7 @@ impl House {
         checks.push(quota(policy, picture, &anatomy));
         checks.extend(natives(policy, picture, &anatomy));
         checks.extend(picture.into_iter().flat_map(locks));
+        checks.extend(picture.map(owner));
         checks.push(health(policy, &anatomy));
         checks.push(etag(policy, picture, &anatomy));
         PoolChecks { pool, set, checks, rights }
@@ -227,6 +229,22 @@ fn locks(looked: &Looked) -> Vec<Check> {
         None => {}
     }
     checks
+}
+
+/// Whose tag is on the set. Doctor has no store, so it cannot say whether that is the one that asks.
+fn owner(looked: &Looked) -> Check {
+    const NAME: &str = "owner";
+    let Some(value) = looked.snapshot.set.owner() else {
+        return Check::fine(NAME, "no store has put its tag on the scale set");
+    };
+    let say = match OwnerTag::parse(value) {
+        Some(OwnerTag { store, since }) => {
+            format!("store {store} owns the scale set since {since}, as its tag says")
+        }
+        None => format!("the tag `{OWNER_TAG}` says `{value}`, which no store wrote"),
+    };
+    Check::note(NAME, say)
+        .next("a Poolkeeper with another store begins nothing here before `take-over`")
 }
 
 fn health(policy: &Policy, anatomy: &Anatomy) -> Check {

@@ -30,6 +30,7 @@ const UPGRADE: &str = "Microsoft.Compute/virtualMachineScaleSets/manualUpgrade/a
 const VERSIONS: &str = "Microsoft.Compute/galleries/images/versions/read";
 
 const LOCKS: &str = "Microsoft.Authorization/locks/read";
+const TAGS: &str = "Microsoft.Resources/tags/write";
 
 /// What is read of the subscription.
 const OF_SUBSCRIPTION: &[(&str, &str)] = &[
@@ -62,6 +63,8 @@ pub const ROLE: &[&str] = &[
     "Microsoft.Compute/virtualMachines/reimage/action",
     "Microsoft.Compute/virtualMachines/start/action",
     "Microsoft.Insights/autoscaleSettings/read",
+    // The owner tag, beside all other tags of the set.
+    TAGS,
 ];
 
 impl House {
@@ -106,6 +109,10 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
         all.push(right(LIST, &set, "to list its machines"));
     }
     all.push(right(LOCKS, &group, "to see which locks protect the set and its machines"));
+    if policy.tags_owner {
+        let what = "to write the owner tag alone; `owner: {tag: off}` in the pool file writes none";
+        all.push(right(TAGS, &set, what));
+    }
     if policy.rollout.method == Method::Reimage {
         all.push(right(UPGRADE, &set, "to update machines in place"));
     }
@@ -175,7 +182,7 @@ mod tests {
     #[test]
     fn the_role_allows_all_that_a_pool_may_need() {
         let of_sets = OF_SET.iter().chain(OF_SUBSCRIPTION).map(|(action, _)| *action);
-        for action in of_sets.chain([LIST, LIST_FLEXIBLE, LOCKS, UPGRADE, VERSIONS]) {
+        for action in of_sets.chain([LIST, LIST_FLEXIBLE, LOCKS, TAGS, UPGRADE, VERSIONS]) {
             assert!(ROLE.contains(&action), "{action}");
         }
         assert!(ROLE.is_sorted());
