@@ -190,25 +190,25 @@ pub enum WriteScope {
 /// The kinds of action, in the order in which the actions of one plan are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
+    /// First: a newer request may end one that the cloud is still at.
+    TagOwner,
     UpdateModel,
     Restore,
     Raise,
     Drain,
     Reimage,
     Delete,
-    /// Last: it may move the version of the set, which the others rest on.
-    TagOwner,
 }
 
 impl Verb {
     pub const ALL: [Verb; 7] = [
+        Verb::TagOwner,
         Verb::UpdateModel,
         Verb::Restore,
         Verb::Raise,
         Verb::Drain,
         Verb::Reimage,
         Verb::Delete,
-        Verb::TagOwner,
     ];
 
     pub const fn name(self) -> &'static str {

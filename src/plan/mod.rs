@@ -132,8 +132,11 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
         };
         let raise = desk.raise(&journal, wish, settle_capacity);
         // A raise comes up on the model that is read: with the model written in the same turn it waits for the next look.
+        // The tag may move the version of the set, which a write of the model rests on.
+        if model.is_none() {
+            actions.extend(owner::write(input, &mut desk.memory));
+        }
         actions.extend(if model.is_some() { model } else { raise });
-        actions.extend(owner::write(input, &mut desk.memory));
     }
     if settle_capacity && !actions.iter().any(|action| action.verb() == Verb::Raise) {
         asks::settled_nothing(input, &mut answers);

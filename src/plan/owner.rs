@@ -3,6 +3,7 @@
 
 use crate::model::action::{Action, READ_IS_FRESH, Verb};
 use crate::model::budget::HoldReason;
+use crate::model::journal::Entry;
 use crate::model::owner::{Keeper, OWNER_TAG, OwnerTag, OwnerWrite, Ownership};
 use crate::model::plan::Input;
 use crate::model::quantity::counted;
@@ -10,6 +11,7 @@ use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
 use super::Desk;
+use super::journal::is_write;
 
 /// The first and the longest wait for a read that shows our tag, before it is written again.
 // A minute: every read until then may still lag behind it. A day: an identity without the right costs one call a day.
@@ -52,13 +54,14 @@ fn wanted(input: &Input, memory: &PoolState) -> Option<Option<Box<str>>> {
     }
 }
 
-/// The write of our tag that this turn needs, if any. At most one is under way.
+/// The write of our tag that this turn needs, if any. It goes beside no other write to the set that is under way.
 pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
     let Keeper::Store(store) = &input.facts.keeper else { return None };
     let over = wanted(input, memory)?;
-    let open = |verb| input.open.iter().any(|entry| entry.verb() == verb && !entry.is_ended());
+    let writes = |entry: &Entry| entry.verb() == Verb::TagOwner || is_write(entry.verb());
+    let busy = input.open.iter().any(|entry| writes(entry) && !entry.is_ended());
     let owner = &mut memory.owner;
-    if open(Verb::TagOwner) || owner.next.is_some_and(|at| input.now < at) {
+    if busy || owner.next.is_some_and(|at| input.now < at) {
         return None;
     }
     // A write that may have landed is made again as it was: the tag is never renewed.

@@ -135,10 +135,31 @@ fn may_go(way: Way, action: &Action) -> bool {
 fn way_after(way: Way, entry: &Entry) -> Way {
     let verb = entry.verb();
     match &entry.phase {
-        Phase::Doubtful { .. } if verb != Verb::Drain => Way::Shut,
+        Phase::Doubtful { .. } if !matches!(verb, Verb::Drain | Verb::TagOwner) => Way::Shut,
         Phase::Ended { outcome, .. } if verb == Verb::UpdateModel && *outcome != Outcome::Done => {
             way.max(Way::NoBirths)
         }
         _ => way,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::StoreId;
+    use crate::model::owner::{OwnerTag, OwnerWrite};
+
+    #[test]
+    fn a_lost_answer_about_the_owner_tag_stops_no_other_request() {
+        let at = Time::from_millis(0);
+        let tag = OwnerTag { store: StoreId::new("a"), since: at };
+        let write = OwnerWrite::Put { tag, over: None };
+        let (id, epoch, phase) = (EntryId::new("e"), Epoch(1), Phase::Doubtful { at });
+        let action = Action::TagOwner { write, reason: "".into(), before: at };
+        let tags = Entry { id, epoch, written: at, read_at: at, action, phase };
+        assert_eq!(way_after(Way::Open, &tags), Way::Open);
+        let (targets, force) = (Vec::new(), false);
+        let action = Action::Delete { targets, reason: "".into(), before: at, force };
+        assert_eq!(way_after(Way::Open, &Entry { action, ..tags }), Way::Shut);
     }
 }

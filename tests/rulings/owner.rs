@@ -64,7 +64,8 @@ fn a_set_without_a_tag_gets_ours_once_and_nothing_waits_for_it() {
     turn.does(Some(4), &[]);
     let put = OwnerWrite::Put { tag: tag("aa", NOW), over: None };
     assert_eq!(written(&turn), [&put]);
-    assert_eq!(turn.planned.actions.last().map(Action::verb), Some(Verb::TagOwner));
+    let verbs: Vec<Verb> = turn.planned.actions.iter().map(Action::verb).collect();
+    assert_eq!(verbs, [Verb::TagOwner, Verb::Raise]);
     // No read shows it yet, and then one does.
     let lags = owned(quiet(), None).state(|s| s.owner = turn.planned.state.owner.clone());
     assert_eq!(written(&lags.plan()).len(), 0);
@@ -122,7 +123,10 @@ fn where_no_tag_may_be_written_none_is() {
     let action = Action::TagOwner { write, reason: "".into(), before: NOW };
     let at = NOW.minus(Span::seconds(9));
     let open = owned(quiet(), None).entry(action, Span::seconds(9), Phase::Doubtful { at });
-    for pool in [off, passing, preview, dark, cut, locked, open] {
+    // A newer request may end one that Azure is still at.
+    let busy = Pool::new(3, "1", "0").settled().new_ready(4).delete_open(&["n1"], Span::ZERO);
+    let busy = owned(busy.edit("n1", |m| m.condition = Condition::Deleting), None);
+    for pool in [off, passing, preview, dark, cut, locked, open, busy] {
         assert!(pool.plan().is_idle());
     }
 }
@@ -221,4 +225,14 @@ fn the_pool_file_may_not_name_the_tag() {
     draft.model.fields.tags.insert("Poolkeeper-Owner".into(), "me".into());
     let faults = Policy::build(draft).unwrap_err();
     assert_eq!(faults.iter().map(|fault| fault.key).collect::<Vec<_>>(), ["model.tags"]);
+}
+
+/// The write of the tag may move the version of the set, and that of the model rests on it.
+#[test]
+fn a_turn_that_writes_the_model_leaves_the_tag_for_the_next() {
+    let pool = owned(quiet(), None).policy(|d| d.model.fields.vm_size = Some("B".into()));
+    let pool = pool.set(|set| set.model.as_mut().unwrap().vm_size = Some("A".into()));
+    let turn = pool.plan();
+    let verbs: Vec<Verb> = turn.planned.actions.iter().map(Action::verb).collect();
+    assert_eq!((verbs, written(&turn).len()), (vec![Verb::UpdateModel], 0));
 }

@@ -205,7 +205,7 @@ fn the_second_holds_takes_over_and_lets_go() {
         // Released, the first leaves the tag of the second alone; the second takes its own away.
         assert_eq!(first.watch(), 0);
         assert_eq!(owner(&emulator, &set).as_deref(), Some("bb"));
-        second.turn();
+        let _ = second.turn();
         let open = (0..5).find(|_| {
             emulator.advance(Span::minutes(5).millis());
             second.watch() == 0
@@ -223,7 +223,7 @@ fn the_second_holds_takes_over_and_lets_go() {
 fn a_tag_that_cannot_be_taken_away_is_told_and_nothing_waits_for_it() {
     let (_emulator, ends, _) = emulated(&[]);
     let mut daemon = Daemon::new(&ends, "aa", 3);
-    daemon.turn();
+    let _ = daemon.turn();
     daemon.policy = policy("web", 3, |draft| draft.scale_set = kit::set_id("gone"));
     assert_eq!(daemon.watch(), 0);
     let stays = |told: &Told| matches!(told, Told::Moved { say, .. } if say.contains("stays"));
