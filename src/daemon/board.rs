@@ -52,10 +52,21 @@ pub struct HouseSeen {
     pub stopping: bool,
     /// What is wrong with pool files and documents now.
     pub faults: Vec<Diagnostic>,
+    /// The folder of pool files, where there is one.
+    pub files: Option<FilesSeen>,
     /// The keys of the identity provider cannot be had.
     pub keys_fail: bool,
     /// What the API shows to those who come with TLS.
     pub certificate: Option<CertificateSeen>,
+}
+
+/// The pool files, as far as the disk shows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FilesSeen {
+    /// The last look at all of them.
+    pub looked: Option<Time>,
+    /// The disk does not answer for some of them.
+    pub hangs: bool,
 }
 
 /// The certificate of the API.

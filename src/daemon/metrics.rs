@@ -50,6 +50,8 @@ fn house(page: &mut Page, board: &Board, now: Time) {
     });
     page.family(&POOLS, standings);
     alone(page, &FILES, house.faults.len() as f64);
+    let looked = house.files.and_then(|files| files.looked);
+    page.family(&FILES_LOOKED, looked.map(|at| ([""; 0], seconds(at.millis()))));
 }
 
 fn records(page: &mut Page, pools: &[Arc<PoolSeen>], now: Time) {

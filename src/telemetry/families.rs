@@ -47,6 +47,7 @@ families! {
     REQUESTS = "poolkeeper_api_requests_total" Counter ["answer"] "Requests to the API by what they were answered with: 2xx, 3xx, 4xx, 5xx.";
     POOLS = "poolkeeper_pools" Gauge ["standing"] "Pools by standing: managed, or released and watched until what was begun there has ended.";
     FILES = "poolkeeper_pool_file_faults" Gauge [] "Faults in pool files now; the pools of such a file go on as they were.";
+    FILES_LOOKED = "poolkeeper_pool_files_last_look_timestamp_seconds" Gauge [] "When all pool files were looked at last; absent without a folder of them.";
     RELOADS = "poolkeeper_reloads_total" Counter [] "Times that a change of the pool files was taken in.";
     TURNS = "poolkeeper_turns_total" Counter ["outcome"] "Turns by their end: done, frozen, failed, panicked.";
     TURN_TIME = "poolkeeper_turn_seconds" Histogram [] "How long turns took, from the look to the last answer.";

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 pub use crate::api::http::ListenError;
 pub use open::{NoDoor, listen};
 
-use super::board::{HouseSeen, Lead};
+use super::board::{FilesSeen, HouseSeen, Lead};
 use super::folder::{Meant, Source};
 use super::run::{Doors, Ticks};
 use crate::api::http::{Origin, Pool, Readiness, Scene, Trouble, View};
@@ -159,6 +159,12 @@ const SOON: Span = Span::days(14);
 
 fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
     let mut troubles = Vec::new();
+    if let Some(FilesSeen { looked, hangs: true }) = house.files {
+        let since = looked.map_or("the start".to_owned(), |at| at.to_string());
+        troubles.push(format!(
+            "pool files have not been looked at since {since}: their disk does not answer"
+        ));
+    }
     let certificate = house.certificate.as_ref();
     match certificate.and_then(|certificate| certificate.ends) {
         Some(ends) if ends <= now => troubles.push(format!("the certificate ended at {ends}")),
@@ -193,6 +199,9 @@ mod tests {
         assert!(soon.len() == 1 && soon[0].contains("ends at"), "{soon:?}");
         let over = told(Span::from_millis(0), true);
         assert!(over.len() == 2 && over[0].contains("ended at"), "{over:?}");
+        let files = Some(FilesSeen { looked: Some(now), hangs: true });
+        let hangs = troubles(&HouseSeen { files, ..HouseSeen::default() }, now);
+        assert!(hangs.len() == 1 && hangs[0].contains(&format!("since {now}")), "{hangs:?}");
         let away = troubles(&HouseSeen { keys_fail: true, ..HouseSeen::default() }, now);
         assert!(away.len() == 1 && away[0].contains("identity provider"), "{away:?}");
     }

@@ -5,27 +5,29 @@
 //! a cluster swaps a link far above the file that was watched. What did not change is not read again.
 //! Of a file and a document that name one pool or one scale set the one that was there first has it. At the start no file
 //! was there first: documents go before them, as they went before whatever was refused for them.
-//! Begin with [`Folder::look`].
+//! Begin with [`Folder::search`], which asks the disk; [`Folder::found`] takes in what it says.
 
 mod applied;
+mod search;
 mod walk;
 
+pub use search::{Found, Search};
 pub use walk::files;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::api::v1::node::{MAX_BYTES, Place};
+use crate::api::v1::node::Place;
 use crate::api::v1::pool::Pools;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::Policy;
 use applied::Applied;
+use search::{Content, Stamp};
 
 /// Looks in a row at which a file must be missing before its pools are released.
 // 2: whoever saves a file by deleting and writing it is seen in between once, not twice.
@@ -85,8 +87,6 @@ struct File {
     good: Vec<Arc<Policy>>,
 }
 
-type Stamp = (Option<std::time::SystemTime>, u64);
-
 #[derive(Debug)]
 pub struct Folder {
     /// `None`: there are no files, pools come over the API alone.
@@ -117,21 +117,51 @@ impl Folder {
         Self { path, files, unread, applied, pools, faults, looks: 0, unsettled: true }
     }
 
+    /// Pools may be written in files.
+    pub fn has_files(&self) -> bool {
+        self.path.is_some()
+    }
+
     /// Pools as they are meant now.
     pub fn pools(&self) -> impl Iterator<Item = &Meant> {
         self.pools.values()
     }
 
-    /// Look, and tell what is otherwise than at the last look.
-    pub fn look(&mut self) -> Looked {
-        let unread = self.list();
-        self.unsettled |= unread != self.unread;
-        self.unread = unread;
+    /// The next look at the disk, to be made where a disk that hangs stops nothing else.
+    pub fn search(&mut self) -> Search {
+        let anyway = self.looks.is_multiple_of(READ_ANYWAY);
         self.looks += 1;
-        self.settled()
+        let read = self.files.iter().filter(|_| !anyway);
+        let stamps = read.filter_map(|(path, file)| Some((path.clone(), file.stamp?))).collect();
+        Search { folder: self.path.clone(), stamps, ..Search::default() }
     }
 
-    /// The same by the files as they were seen last.
+    /// What a look at the disk found. What could not be listed or read stays as it was, and is told.
+    pub fn found(&mut self, found: Found) {
+        let mut there = BTreeSet::new();
+        for (path, content) in found.files {
+            let file = self.files.entry(path.clone()).or_default();
+            if let Content::Read(stamp, bytes) = content {
+                self.unsettled |= file.take(&path, stamp, &bytes);
+            }
+            there.insert(path);
+        }
+        for (path, file) in &mut self.files {
+            let is_unread = found.unread.iter().any(|(unread, _)| path.starts_with(unread));
+            if is_unread {
+                file.stamp = None;
+            }
+            file.missing = if is_unread || there.contains(path) { 0 } else { file.missing + 1 };
+        }
+        let known = self.files.len();
+        self.files.retain(|_, file| file.missing < MISSING);
+        self.unsettled |= self.files.len() != known;
+        let unread: Vec<_> = found.unread.iter().map(|(path, why)| unread(path, why)).collect();
+        self.unsettled |= unread != self.unread;
+        self.unread = unread;
+    }
+
+    /// What is otherwise than it was, by the files as they were seen last.
     pub fn settled(&mut self) -> Looked {
         if !self.unsettled {
             return Looked { faults: self.faults.clone(), ..Looked::default() };
@@ -149,38 +179,6 @@ impl Folder {
         // Who gave something up made room for another, who takes it at the next look.
         self.unsettled = other_faults || !set.is_empty() || !gone.is_empty();
         Looked { set, gone, faults, other_faults }
-    }
-
-    /// Read what changed. What could not be listed or read stays as it was, and is told.
-    fn list(&mut self) -> Vec<Diagnostic> {
-        let (mut faults, mut there) = (Vec::new(), BTreeSet::new());
-        let anyway = self.looks.is_multiple_of(READ_ANYWAY);
-        let mut unlisted: Vec<PathBuf> = Vec::new();
-        let found = self.path.as_deref().map(files).unwrap_or_default();
-        for found in found {
-            match found {
-                Ok(path) => {
-                    let file = self.files.entry(path.clone()).or_default();
-                    let before = file.hash;
-                    faults.extend(file.look(&path, anyway));
-                    self.unsettled |= file.hash != before;
-                    there.insert(path);
-                }
-                Err((path, error)) => {
-                    faults.push(unread(&path, &error));
-                    unlisted.push(path);
-                }
-            }
-        }
-        for (path, file) in &mut self.files {
-            let seen =
-                there.contains(path) || unlisted.iter().any(|folder| path.starts_with(folder));
-            file.missing = if seen { 0 } else { file.missing + 1 };
-        }
-        let known = self.files.len();
-        self.files.retain(|_, file| file.missing < MISSING);
-        self.unsettled |= self.files.len() != known;
-        faults
     }
 
     /// Of two files that name one pool, or one scale set, the one that had it keeps it, and else the first. A file with any
@@ -202,7 +200,7 @@ impl Folder {
                 faults.extend(file.faults.iter().cloned());
                 continue;
             }
-            let label = path.display().to_string();
+            let label = shown(path);
             let mut taken: Vec<Diagnostic> =
                 file.read.iter().filter_map(|policy| taken(policy, &label, &claims)).collect();
             taken.extend(file.read.iter().filter_map(|policy| moved(policy, &label, &self.pools)));
@@ -241,36 +239,18 @@ impl File {
         self.good.iter().map(move |policy| claim(policy, by.clone()))
     }
 
-    /// Read it if it may be another than before. What is told is that it could not be read.
-    fn look(&mut self, path: &Path, anyway: bool) -> Option<Diagnostic> {
-        let read = fs::metadata(path).and_then(|about| {
-            let stamp = (about.modified().ok(), about.len());
-            if self.stamp == Some(stamp) && !anyway {
-                return Ok(None);
-            }
-            let mut bytes = Vec::new();
-            // One more than is read, by which the reader sees that it is too long.
-            fs::File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-            Ok(Some((stamp, bytes)))
-        });
-        let (stamp, bytes) = match read {
-            Ok(Some(read)) => read,
-            Ok(None) => return None,
-            Err(error) => {
-                self.stamp = None;
-                return Some(unread(path, &error));
-            }
-        };
+    /// What stands in it now. True: it is otherwise than before.
+    fn take(&mut self, path: &Path, stamp: Stamp, bytes: &[u8]) -> bool {
         self.stamp = Some(stamp);
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         let hash = Some(hasher.finish());
         if self.hash == hash {
-            return None;
+            return false;
         }
         self.hash = hash;
-        let name = path.display().to_string();
-        let (policies, faults) = Pools::default().read_bytes(&bytes, Some(&name));
+        let name = shown(path);
+        let (policies, faults) = Pools::default().read_bytes(bytes, Some(&name));
         // Kept where nothing changed, so that nobody takes it for new.
         let keep = |policy: Policy| {
             let same = self.good.iter().find(|known| ***known == policy);
@@ -278,12 +258,19 @@ impl File {
         };
         self.read = policies.into_iter().map(keep).collect();
         self.faults = faults;
-        None
+        true
     }
 }
 
 fn claim(policy: &Policy, by: Source) -> Claim {
     Claim { name: lower(policy.name.as_str()), set: policy.scale_set.clone(), by }
+}
+
+/// A path as text of one line: a name may hold what a terminal or a log would take for its own.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
+    text.chars().map(plain).collect()
 }
 
 fn lower(text: &str) -> String {
@@ -296,7 +283,7 @@ fn taken(policy: &Policy, label: &str, claims: &[Claim]) -> Option<Diagnostic> {
     let other = claims.iter().find(|claim| claim.name == name || claim.set == *set)?;
     let (key, what) = if other.name == name { ("name", "name") } else { ("scaleSet", "scale set") };
     let place = match &other.by {
-        Source::File(path) => format!("in {}", path.display()),
+        Source::File(path) => format!("in {}", shown(path)),
         Source::Applied => "applied over the API".to_owned(),
     };
     let say = format!("pool {}: another pool has this {what}, {place}", policy.name);
@@ -321,7 +308,7 @@ fn unread(path: &Path, error: &io::Error) -> Diagnostic {
     let say = format!("cannot be read: {error}");
     let fault =
         Diagnostic::new(Place::START, "", Code::Syntax, say).help("its pools go on as they were");
-    Diagnostic { file: Some(path.display().to_string()), ..fault }
+    Diagnostic { file: Some(shown(path)), ..fault }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What a folder says after each change of it.
 
+use std::fs;
+
 use super::*;
 use crate::memory::Document;
 use crate::model::time::Time;
@@ -37,7 +39,9 @@ impl Place {
         for file in self.folder.files.values_mut() {
             file.stamp = None;
         }
-        self.folder.look()
+        let found = self.folder.search().run();
+        self.folder.found(found);
+        self.folder.settled()
     }
 
     fn counts(&self) -> Vec<(String, u32)> {
@@ -144,6 +148,31 @@ fn only_what_stays_away_is_gone() {
     assert_eq!(place.look().gone.len(), 1);
 }
 
+/// A read of a pipe waits for its writer: in a look that would be for ever.
+#[cfg(unix)]
+#[test]
+fn a_pipe_or_a_device_is_left_out_and_told() {
+    let mut place = Place::new("pipe");
+    place.write("web.yaml", &pool("web", "web", 3));
+    let made = std::process::Command::new("mkfifo").arg(place.path.join("pipe.yaml")).status();
+    assert!(made.unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", place.path.join("zero.yaml")).unwrap();
+    let looked = place.look();
+    let told: Vec<String> = looked.faults.iter().map(ToString::to_string).collect();
+    assert!(told.len() == 2 && told.iter().all(|fault| fault.contains("a pipe")), "{told:?}");
+    assert_eq!(place.counts(), of(&[("web", 3)]));
+    place.write("web.yaml", &pool("web", "web", 4));
+    assert_eq!(place.look().set.len(), 1, "others are looked at all the same");
+}
+
+#[test]
+fn the_name_of_a_file_makes_no_line_of_its_own() {
+    let mut place = Place::new("lines");
+    place.write("x\n2026 INFO forged.yaml", "kind: [");
+    let told = place.look().faults[0].to_string();
+    assert!(told.contains("x\\n2026 INFO") && !told.contains('\n'), "{told}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_that_is_swapped_is_a_change() {
@@ -189,7 +218,9 @@ fn of_a_file_and_a_document_the_first_stays() {
     // At a start neither was first: documents go before files, as they did.
     let mut again = Folder::new(Some(place.path.clone()));
     again.take(&[document("b", "b", 1, 1)]);
-    again.look();
+    let found = again.search().run();
+    again.found(found);
+    again.settled();
     assert!(again.pools().any(|meant| meant.policy.count == 1 && meant.source == Source::Applied));
     assert!(!again.pools().any(|meant| meant.policy.count == 7));
     // What goes makes room for whoever waits, and looks at files are not counted by it.

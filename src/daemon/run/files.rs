@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::live::Ticks;
+use super::looker::Looker;
 use super::stop::Stopping;
 use crate::api::v1::diagnostic::Diagnostic;
-use crate::daemon::folder::{Folder, Looked, Meant};
+use crate::daemon::board::{Board, FilesSeen};
+use crate::daemon::folder::{Folder, Found, Meant};
 use crate::daemon::notify::Manager;
 use crate::memory::Desk;
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 /// A store that does not tell the documents is asked again after this.
 const TRIES_AGAIN: Span = Span::seconds(1);
@@ -41,6 +43,7 @@ pub(super) struct Files<S, C> {
     pub look: mpsc::Receiver<Look>,
     pub tell: Arc<watch::Sender<Pools>>,
     pub manager: Arc<Manager>,
+    pub board: Arc<Board>,
     pub stopping: Stopping,
 }
 
@@ -54,15 +57,36 @@ enum Why {
 impl<S: Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
     /// Has looked once when this returns, and goes on looking until the end. False: told to stop before.
     pub async fn begin(self) -> bool {
-        let Self { folder, store, every, clock, ask, mut look, tell, manager, stopping } = self;
-        let folder = Arc::new(Mutex::new(folder));
+        let Self { folder, store, every, clock, ask, mut look, tell, manager, board, stopping } =
+            self;
+        let (has_files, folder) = (folder.has_files(), Arc::new(Mutex::new(folder)));
+        let mut looker = Looker::default();
+        let tell_of = move |looker: &Looker, found: Option<&Found>, now: Time| {
+            if has_files {
+                let hangs = looker.hangs();
+                board.set_house(|house| {
+                    let last = house.files.as_ref().and_then(|files| files.looked);
+                    let looked = if found.is_some() && !hangs { Some(now) } else { last };
+                    house.files = Some(FilesSeen { looked, hangs });
+                });
+            }
+        };
         let stop = stopping.clone();
         let first = async {
             // Without the documents a file could take what one of them has.
             while !take(&folder, &*store).await {
                 clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
             }
-            looked(&folder, &Pools::default(), Folder::look).await
+            // What hangs once is left out the second time.
+            let found = loop {
+                let found = looker.look(&folder).await;
+                tell_of(&looker, found.as_ref(), clock.now());
+                if found.is_some() {
+                    break found;
+                }
+                clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
+            };
+            looked(&folder, &Pools::default(), found).await
         };
         let first = tokio::select! {
             biased;
@@ -85,11 +109,15 @@ impl<S: Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
                 take(&folder, &*store).await;
                 let before = tell.borrow().clone();
                 // Two looks at which a file is missing are two moments: a document is no reason to look at files.
-                let how = match why {
-                    Why::Documents(_) => Folder::settled,
-                    Why::Time | Why::Asked => Folder::look,
+                let found = match why {
+                    Why::Documents(_) => None,
+                    Why::Time | Why::Asked => {
+                        let found = looker.look(&folder).await;
+                        tell_of(&looker, found.as_ref(), clock.now());
+                        found
+                    }
                 };
-                let now = looked(&folder, &before, how).await;
+                let now = looked(&folder, &before, found).await;
                 let (pools, faults) = (now.meant.len(), now.faults.len());
                 let same =
                     now.changes == before.changes && Arc::ptr_eq(&now.faults, &before.faults);
@@ -126,17 +154,16 @@ async fn take<S: Desk>(folder: &Mutex<Folder>, store: &S) -> bool {
     }
 }
 
-/// On a thread of its own: a network mount may take its time.
-async fn looked(
-    folder: &Arc<Mutex<Folder>>,
-    before: &Pools,
-    how: fn(&mut Folder) -> Looked,
-) -> Pools {
+/// On a thread of its own: thousands of files take their time.
+async fn looked(folder: &Arc<Mutex<Folder>>, before: &Pools, found: Option<Found>) -> Pools {
     let there = Arc::clone(folder);
     let looked = tokio::task::spawn_blocking(move || {
         // A look that went wrong left what was there before it.
         let mut folder = there.lock().unwrap_or_else(PoisonError::into_inner);
-        let looked = how(&mut folder);
+        if let Some(found) = found {
+            folder.found(found);
+        }
+        let looked = folder.settled();
         (looked, folder.pools().cloned().collect::<Arc<[Meant]>>())
     });
     let Ok((looked, meant)) = looked.await else {

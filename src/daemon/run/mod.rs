@@ -20,6 +20,7 @@ mod bell;
 mod files;
 mod lease;
 mod live;
+mod looker;
 mod scene;
 mod serve;
 mod stop;

@@ -309,6 +309,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
             clock: self.doors.clock.clone(),
             ask: Arc::clone(&self.reload),
             manager: Arc::clone(&self.manager),
+            board: Arc::clone(&self.doors.board),
         };
         if !files.begin().await {
             return Ended::Stopped;

@@ -1,0 +1,81 @@
+//! One look at the disk: which pool files there are, and the bytes of those that changed. A disk may hang, so a search holds
+//! nothing that others wait for, and says at which path it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use super::walk::files_where;
+use crate::api::v1::node::MAX_BYTES;
+
+pub(super) type Stamp = (Option<SystemTime>, u64);
+
+/// What a search is given.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    pub folder: Option<PathBuf>,
+    /// Files that were read before. One whose stamp is the same is not read again.
+    pub(super) stamps: BTreeMap<PathBuf, Stamp>,
+    /// Paths at which an earlier search hangs: this one leaves them out.
+    pub stuck: BTreeSet<PathBuf>,
+    /// The path that the disk is asked about now.
+    pub at: Arc<Mutex<Option<PathBuf>>>,
+}
+
+/// What a search found.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub(super) files: Vec<(PathBuf, Content)>,
+    /// What could not be listed or read.
+    pub(super) unread: Vec<(PathBuf, io::Error)>,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Same,
+    Read(Stamp, Vec<u8>),
+}
+
+impl Search {
+    /// Asks the disk.
+    pub fn run(&self) -> Found {
+        let mut enter = |path: &Path| self.enter(path);
+        let all = self.folder.as_deref().map(|folder| files_where(folder, &mut enter));
+        let mut found = Found::default();
+        for file in all.unwrap_or_default() {
+            match file.and_then(|path| match self.read(&path) {
+                Ok(content) => Ok((path, content)),
+                Err(error) => Err((path, error)),
+            }) {
+                Ok(file) => found.files.push(file),
+                Err(unread) => found.unread.push(unread),
+            }
+        }
+        found
+    }
+
+    fn enter(&self, path: &Path) -> io::Result<()> {
+        if self.stuck.contains(path) {
+            let say = "the disk does not answer; it is left out until the disk does";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, say));
+        }
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.to_owned());
+        Ok(())
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Content> {
+        self.enter(path)?;
+        let about = fs::metadata(path)?;
+        let stamp = (about.modified().ok(), about.len());
+        if self.stamps.get(path) == Some(&stamp) {
+            return Ok(Content::Same);
+        }
+        let mut bytes = Vec::new();
+        // One more than is read, by which the reader sees that it is too long.
+        fs::File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(Content::Read(stamp, bytes))
+    }
+}

@@ -1,0 +1,136 @@
+//! Looks at the disk on threads of their own. A disk that hangs costs its thread, and nothing waits for it for long.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::daemon::folder::{Folder, Found, Search};
+
+/// One look takes no longer, or it hangs.
+// 10 s: thousands of files on a slow mount take one, and who applies a pool meanwhile waits for it.
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
+
+/// Threads that may hang at once.
+// 4: a mount that hangs is met at one path; who has more of them needs a person first.
+const MOST_STUCK: usize = 4;
+
+pub(super) struct Looker {
+    longest: Duration,
+    search: fn(&Search) -> Found,
+    stuck: Vec<Stuck>,
+}
+
+/// A look that hangs, and where.
+struct Stuck {
+    path: Option<PathBuf>,
+    thread: JoinHandle<Found>,
+}
+
+impl Default for Looker {
+    fn default() -> Self {
+        Self { longest: LONGEST_LOOK, search: Search::run, stuck: Vec::new() }
+    }
+}
+
+impl Looker {
+    /// What the disk says now. `None`: it does not say, and files stay what they were.
+    pub async fn look(&mut self, folder: &Mutex<Folder>) -> Option<Found> {
+        self.stuck.retain(|stuck| !stuck.thread.is_finished());
+        if self.stuck.len() >= MOST_STUCK {
+            return None;
+        }
+        let mut search = folder.lock().unwrap_or_else(PoisonError::into_inner).search();
+        search.stuck = self.stuck.iter().filter_map(|stuck| stuck.path.clone()).collect();
+        let (run, at) = (self.search, search.at.clone());
+        let mut thread = spawn_blocking(move || run(&search));
+        match tokio::time::timeout(self.longest, &mut thread).await {
+            Ok(found) => found
+                .inspect_err(|_| {
+                    tracing::error!(
+                        "looking at the pool files failed; all pools go on as they were"
+                    );
+                })
+                .ok(),
+            Err(_) => {
+                let path = at.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                tracing::error!(
+                    path = ?path,
+                    "the disk does not answer; later looks leave this path out until it does"
+                );
+                self.stuck.push(Stuck { path, thread });
+                None
+            }
+        }
+    }
+
+    /// A look hangs now.
+    pub fn hangs(&self) -> bool {
+        self.stuck.iter().any(|stuck| !stuck.thread.is_finished())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::{Arc, OnceLock};
+
+    use super::*;
+
+    type Disk = (Mutex<Sender<()>>, Mutex<Receiver<()>>);
+
+    /// Where a test lets a disk that hangs go on.
+    fn disk() -> &'static Disk {
+        static DISK: OnceLock<Disk> = OnceLock::new();
+        DISK.get_or_init(|| {
+            let (go_on, wait) = channel();
+            (Mutex::new(go_on), Mutex::new(wait))
+        })
+    }
+
+    /// The first file of the folder hangs, as on a mount whose server went away.
+    fn hangs_at_a(search: &Search) -> Found {
+        let path = search.folder.clone().unwrap().join("a.yaml");
+        if !search.stuck.contains(&path) {
+            *search.at.lock().unwrap() = Some(path);
+            disk().1.lock().unwrap().recv().unwrap();
+        }
+        search.run()
+    }
+
+    const POOL: &str = "apiVersion: poolkeeper/v1\nkind: Pool\nname: NAME\nscaleSet: /subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/NAME\nreplicas: {owner: pool, count: 1}\n";
+
+    #[tokio::test]
+    async fn a_path_that_hangs_is_left_out_and_the_others_are_read() {
+        let path = std::env::temp_dir().join(format!("poolkeeper-looker-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        for name in ["a", "b"] {
+            std::fs::write(path.join(format!("{name}.yaml")), POOL.replace("NAME", name)).unwrap();
+        }
+        let folder = Arc::new(Mutex::new(Folder::new(Some(path.clone()))));
+        let mut looker =
+            Looker { search: hangs_at_a, longest: Duration::from_millis(50), stuck: Vec::new() };
+        assert!(looker.look(&folder).await.is_none() && looker.hangs());
+        let found = looker.look(&folder).await.unwrap();
+        let mut look = |found| {
+            let mut folder = folder.lock().unwrap();
+            folder.found(found);
+            let faults = folder.settled().faults;
+            (folder.pools().count(), faults.iter().map(ToString::to_string).collect::<String>())
+        };
+        let (pools, faults) = look(found);
+        assert!(
+            pools == 1 && faults.contains("a.yaml") && faults.contains("does not answer"),
+            "{pools} {faults}"
+        );
+        disk().0.lock().unwrap().send(()).unwrap();
+        while looker.hangs() {
+            tokio::task::yield_now().await;
+        }
+        looker.search = Search::run;
+        let found = looker.look(&folder).await.unwrap();
+        assert_eq!(look(found), (2, String::new()));
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}
