@@ -1,5 +1,6 @@
 //! Pools put under management and taken out of it.
 
+use poolkeeper::api::http::Origin;
 use poolkeeper::memory::{Desk, Store};
 use poolkeeper::model::ids::PoolName;
 
@@ -44,6 +45,22 @@ async fn removing_a_pool_touches_no_machine() {
         (loaded.machines.len(), loaded.doors.marks.len(), loaded.doors.asks.len()),
         (7, 0, 0)
     );
+}
+
+/// Its file went with those of many others: a person says that this one is meant to go.
+#[tokio::test]
+async fn a_pool_whose_file_is_missing_is_removed_and_not_applied() {
+    let kit = Kit::open().await;
+    let batch = PoolName::new("batch");
+    let path = "/api/v1/pools/batch?why=x";
+    kit.ask(Ask::new("DELETE", path)).await.is(409, "fileOwned");
+    if let Some(pool) = kit.house.lock().pools.get_mut(&batch) {
+        pool.origin = Origin::Missing("pools/batch.yaml".into());
+    }
+    kit.ask(put(path, &document("batch", 4))).await.is(409, "fileOwned");
+    kit.ask(Ask::new("DELETE", path)).await.is(200, "");
+    kit.get("/api/v1/pools/batch").await.is(404, "notFound");
+    assert_eq!(kit.audit().await.last().unwrap(), "local remove batch/ (x): asked");
 }
 
 #[tokio::test]

@@ -106,6 +106,10 @@ impl View for House {
         }
     }
 
+    async fn let_go(&self, name: &PoolName) {
+        self.lock().pools.remove(name);
+    }
+
     fn readiness(&self) -> Readiness {
         let ready = self.lock().ready;
         Readiness { ready, say: if ready { "ready" } else { "reading the store" }.into() }

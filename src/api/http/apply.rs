@@ -52,13 +52,22 @@ where
     let _one_at_a_time = house.applying.lock().await;
     let current = house.view.pool(&name);
     let Some(current) = current else { return Err(Problem::not_found("pool", name.as_str())) };
-    own(Some(&current), &name)?;
     conditions(call, Some(&current))?;
+    if matches!(current.origin, Origin::Missing(_)) {
+        write_down(house, call, &name, "remove", &why, "asked").await?;
+        house.view.let_go(&name).await;
+        return Ok(removed(call, &name, &why));
+    }
+    own(Some(&current), &name)?;
     let found = stored(house, &name).await?;
     write_down(house, call, &name, "remove", &why, "asked").await?;
-    let removed = house.store.remove_document(&name, found).await;
-    settle(house, call, &name, "remove", &why, removed).await?;
+    let put = house.store.remove_document(&name, found).await;
+    settle(house, call, &name, "remove", &why, put).await?;
     house.view.reload(&name).await;
+    Ok(removed(call, &name, &why))
+}
+
+fn removed(call: &Call, name: &PoolName, why: &str) -> Answer {
     let removed = Removed {
         api_version: API_VERSION,
         kind: "Removed",
@@ -67,7 +76,7 @@ where
         why: why.to_string(),
         at: When(call.now),
     };
-    Ok(Answer::json(StatusCode::OK, &removed))
+    Answer::json(StatusCode::OK, &removed)
 }
 
 /// The one pool of the body, sound, and of the name in the path.
@@ -93,6 +102,11 @@ fn own(current: Option<&Pool>, name: &PoolName) -> Result<(), Problem> {
         Some(Origin::File(file)) => {
             let say = format!("pool {name} is written in {}", file.display());
             Err(Problem::conflict("fileOwned", say).help("change the file; it is watched"))
+        }
+        Some(Origin::Missing(file)) => {
+            let say = format!("pool {name} was written in {}, which is gone", file.display());
+            Err(Problem::conflict("fileOwned", say)
+                .help("put the file back, or remove the pool first"))
         }
         Some(Origin::Api) | None => Ok(()),
     }

@@ -20,6 +20,8 @@ use crate::reconcile::TurnReport;
 pub enum Origin {
     /// In a folder that is watched: changed there and nowhere else.
     File(PathBuf),
+    /// In a file that is not there any more. It goes on as that said, until a person removes it.
+    Missing(PathBuf),
     /// Applied over the API and kept in the store.
     Api,
 }
@@ -129,6 +131,9 @@ pub trait View: Send + Sync + 'static {
 
     /// The document of this pool was put or removed in the store: take it up. Ready when [`View::pool`] shows it.
     fn reload(&self, name: &PoolName) -> impl Future<Output = ()> + Send;
+
+    /// A person removes a pool whose file is missing. Ready when [`View::pool`] shows it no more.
+    fn let_go(&self, name: &PoolName) -> impl Future<Output = ()> + Send;
 
     fn readiness(&self) -> Readiness;
 

@@ -22,6 +22,10 @@ pub enum Code {
     NotBuilt,
     Contradiction,
     DuplicatePool,
+    /// A file that is there holds no pool.
+    Empty,
+    /// Many files went at once.
+    Vanished,
 }
 
 impl Code {
@@ -41,6 +45,8 @@ impl Code {
             Code::NotBuilt => "notBuilt",
             Code::Contradiction => "contradiction",
             Code::DuplicatePool => "duplicatePool",
+            Code::Empty => "empty",
+            Code::Vanished => "vanished",
         }
     }
 }

@@ -134,7 +134,7 @@ impl Sum {
 fn check(source: &Source, known: &mut Pools, shell: &Shell) -> Checked {
     let name = source.name();
     let result = source.read(shell, MAX_BYTES).map(|bytes| {
-        let (policies, faults) = known.read_bytes(&bytes, Some(&name));
+        let (policies, faults) = known.read_file(&bytes, &name);
         Read { pools: policies.iter().map(|p| p.name.as_str().to_owned()).collect(), faults }
     });
     Checked { name, result }
@@ -157,7 +157,6 @@ fn print(file: &Checked, shell: &mut Shell) -> Result<(), Failure> {
         shell.line(&format!("{} {}", term.paint(Style::Bold, &place), plain(&sentence(fault))))?;
     }
     match (read.pools.len(), read.faults.len()) {
-        (0, 0) => shell.line(&format!("{name}: no pool in it")),
         (0, _) => Ok(()),
         (_, faults) => {
             let but = if faults > 0 { " (but for the faults above)" } else { "" };

@@ -22,7 +22,7 @@ use super::board::{FilesSeen, HouseSeen, Lead};
 use super::folder::{Meant, Source};
 use super::run::{Doors, Ticks};
 use crate::api::http::{Origin, Pool, Readiness, Scene, Trouble, View};
-use crate::api::v1::diagnostic::Diagnostic;
+use crate::api::v1::diagnostic::{Code, Diagnostic};
 use crate::memory::Store;
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
@@ -48,6 +48,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
         });
         let origin = match &meant.source {
             Source::File(path) => Origin::File(PathBuf::from(&**path)),
+            Source::Missing(path) => Origin::Missing(PathBuf::from(&**path)),
             Source::Applied => Origin::Api,
         };
         let report = seen.as_ref().and_then(|seen| seen.report.clone());
@@ -105,7 +106,11 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
     }
 
     async fn reload(&self, _: &PoolName) {
-        self.0.take_up().await;
+        self.0.take_up(None).await;
+    }
+
+    async fn let_go(&self, name: &PoolName) {
+        self.0.take_up(Some(name.clone())).await;
     }
 
     fn readiness(&self) -> Readiness {
@@ -164,6 +169,12 @@ fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
         troubles.push(format!(
             "pool files have not been looked at since {since}: their disk does not answer"
         ));
+    }
+    if house.faults.iter().any(|fault| fault.code == Code::Vanished) {
+        troubles.push(
+            "the files of many pools went at once; the pools go on as they were until a person says more"
+                .to_owned(),
+        );
     }
     let certificate = house.certificate.as_ref();
     match certificate.and_then(|certificate| certificate.ends) {

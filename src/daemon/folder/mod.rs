@@ -8,10 +8,11 @@
 //! Begin with [`Folder::search`], which asks the disk; [`Folder::found`] takes in what it says.
 
 mod applied;
+mod missing;
 mod search;
 mod walk;
 
-pub use search::{Found, Search};
+pub use search::{Listing, Search};
 pub use walk::files;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,12 +27,10 @@ use crate::api::v1::node::Place;
 use crate::api::v1::pool::Pools;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::Policy;
+use crate::model::time::{Span, Time};
 use applied::Applied;
+use missing::Absence;
 use search::{Content, Stamp};
-
-/// Looks in a row at which a file must be missing before its pools are released.
-// 2: whoever saves a file by deleting and writing it is seen in between once, not twice.
-const MISSING: u32 = 2;
 
 /// Files whose stamps did not change are read all the same at each so-manieth look.
 // 15: half a minute at the usual pace. Stamps are coarse, and some mounts keep none.
@@ -41,6 +40,8 @@ const READ_ANYWAY: u64 = 15;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     File(Arc<Path>),
+    /// A file that is not there any more.
+    Missing(Arc<Path>),
     /// A document that was applied over the API.
     Applied,
 }
@@ -48,7 +49,7 @@ pub enum Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::File(path) => path.display().fmt(f),
+            Source::File(path) | Source::Missing(path) => f.write_str(&shown(path)),
             Source::Applied => f.write_str("the API"),
         }
     }
@@ -79,7 +80,7 @@ pub struct Looked {
 struct File {
     stamp: Option<Stamp>,
     hash: Option<u64>,
-    missing: u32,
+    missing: Option<Absence>,
     /// As it is now: the pools of a sound file, or what is wrong with it.
     read: Vec<Arc<Policy>>,
     faults: Vec<Diagnostic>,
@@ -91,6 +92,10 @@ struct File {
 pub struct Folder {
     /// `None`: there are no files, pools come over the API alone.
     path: Option<PathBuf>,
+    /// The pools of a file that stays away for less are not released.
+    patience: Span,
+    /// Pools that went together with too many others, and wait for a person.
+    vanished: BTreeSet<PoolName>,
     files: BTreeMap<PathBuf, File>,
     /// What could not be listed or read at the last look.
     unread: Vec<Diagnostic>,
@@ -112,9 +117,23 @@ struct Claim {
 }
 
 impl Folder {
-    pub fn new(path: Option<PathBuf>) -> Self {
+    /// `every`: how often it is looked at.
+    pub fn new(path: Option<PathBuf>, every: Span) -> Self {
         let (files, unread, applied, pools, faults) = Default::default();
-        Self { path, files, unread, applied, pools, faults, looks: 0, unsettled: true }
+        // Two looks may be two moments, where a program asks for them.
+        let (patience, vanished) = (every.times(2), BTreeSet::new());
+        Self {
+            path,
+            patience,
+            vanished,
+            files,
+            unread,
+            applied,
+            pools,
+            faults,
+            looks: 0,
+            unsettled: true,
+        }
     }
 
     /// Pools may be written in files.
@@ -136,8 +155,8 @@ impl Folder {
         Search { folder: self.path.clone(), stamps, ..Search::default() }
     }
 
-    /// What a look at the disk found. What could not be listed or read stays as it was, and is told.
-    pub fn found(&mut self, found: Found) {
+    /// What a look at the disk found. What could not be listed or read stays as it was, and is a fault.
+    pub fn found(&mut self, found: Listing, now: Time) {
         let mut there = BTreeSet::new();
         for (path, content) in found.files {
             let file = self.files.entry(path.clone()).or_default();
@@ -151,11 +170,12 @@ impl Folder {
             if is_unread {
                 file.stamp = None;
             }
-            file.missing = if is_unread || there.contains(path) { 0 } else { file.missing + 1 };
+            let is_there = is_unread || there.contains(path);
+            let missing = (!is_there).then(|| Absence::again(file.missing, now));
+            self.unsettled |= missing.is_some() != file.missing.is_some();
+            file.missing = missing;
         }
-        let known = self.files.len();
-        self.files.retain(|_, file| file.missing < MISSING);
-        self.unsettled |= self.files.len() != known;
+        self.release_missing(now);
         let unread: Vec<_> = found.unread.iter().map(|(path, why)| unread(path, why)).collect();
         self.unsettled |= unread != self.unread;
         self.unread = unread;
@@ -167,6 +187,7 @@ impl Folder {
             return Looked { faults: self.faults.clone(), ..Looked::default() };
         }
         let mut faults = self.unread.clone();
+        faults.extend(self.vanished());
         self.settle(&mut faults);
         let pools = self.meant();
         let set = pools.values().filter(|now| self.pools.get(&now.policy.name) != Some(now));
@@ -217,7 +238,10 @@ impl Folder {
     fn meant(&self) -> BTreeMap<PoolName, Meant> {
         let mut pools = BTreeMap::new();
         for (path, file) in &self.files {
-            let source = Source::File(path.as_path().into());
+            let source = match file.missing {
+                Some(_) => Source::Missing(path.as_path().into()),
+                None => Source::File(path.as_path().into()),
+            };
             for policy in &file.good {
                 let meant = Meant { policy: Arc::clone(policy), source: source.clone() };
                 pools.entry(policy.name.clone()).or_insert(meant);
@@ -250,7 +274,7 @@ impl File {
         }
         self.hash = hash;
         let name = shown(path);
-        let (policies, faults) = Pools::default().read_bytes(bytes, Some(&name));
+        let (policies, faults) = Pools::default().read_file(bytes, &name);
         // Kept where nothing changed, so that nobody takes it for new.
         let keep = |policy: Policy| {
             let same = self.good.iter().find(|known| ***known == policy);
@@ -283,7 +307,7 @@ fn taken(policy: &Policy, label: &str, claims: &[Claim]) -> Option<Diagnostic> {
     let other = claims.iter().find(|claim| claim.name == name || claim.set == *set)?;
     let (key, what) = if other.name == name { ("name", "name") } else { ("scaleSet", "scale set") };
     let place = match &other.by {
-        Source::File(path) => format!("in {}", shown(path)),
+        Source::File(path) | Source::Missing(path) => format!("in {}", shown(path)),
         Source::Applied => "applied over the API".to_owned(),
     };
     let say = format!("pool {}: another pool has this {what}, {place}", policy.name);

@@ -27,7 +27,7 @@ pub struct Search {
 
 /// What a search found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Listing {
     pub(super) files: Vec<(PathBuf, Content)>,
     /// What could not be listed or read.
     pub(super) unread: Vec<(PathBuf, io::Error)>,
@@ -41,10 +41,10 @@ pub(super) enum Content {
 
 impl Search {
     /// Asks the disk.
-    pub fn run(&self) -> Found {
+    pub fn run(&self) -> Listing {
         let mut enter = |path: &Path| self.enter(path);
         let all = self.folder.as_deref().map(|folder| files_where(folder, &mut enter));
-        let mut found = Found::default();
+        let mut found = Listing::default();
         for file in all.unwrap_or_default() {
             match file.and_then(|path| match self.read(&path) {
                 Ok(content) => Ok((path, content)),

@@ -6,9 +6,13 @@ use super::*;
 use crate::memory::Document;
 use crate::model::time::Time;
 
+/// How often the folder is looked at.
+const EVERY: Span = Span::seconds(2);
+
 struct Place {
     path: PathBuf,
     folder: Folder,
+    now: Time,
 }
 
 fn pool(name: &str, set: &str, count: u32) -> String {
@@ -23,7 +27,8 @@ impl Place {
             std::env::temp_dir().join(format!("poolkeeper-folder-{}-{test}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
-        Self { folder: Folder::new(Some(path.clone())), path }
+        let now = Time::from_millis(1_800_000_000_000);
+        Self { folder: Folder::new(Some(path.clone()), EVERY), path, now }
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -35,12 +40,17 @@ impl Place {
     }
 
     fn look(&mut self) -> Looked {
+        self.look_after(EVERY)
+    }
+
+    fn look_after(&mut self, span: Span) -> Looked {
+        self.now = self.now.plus(span);
         // Two writes within one tick of the disk's clock look alike by their stamps.
         for file in self.folder.files.values_mut() {
             file.stamp = None;
         }
         let found = self.folder.search().run();
-        self.folder.found(found);
+        self.folder.found(found, self.now);
         self.folder.settled()
     }
 
@@ -145,7 +155,90 @@ fn only_what_stays_away_is_gone() {
     assert!(place.look().gone.is_empty());
     place.remove("a.yaml");
     assert!(place.look().gone.is_empty(), "it may be written again");
+    assert!(place.look().gone.is_empty(), "two looks are not two of its own pace");
     assert_eq!(place.look().gone.len(), 1);
+}
+
+/// Hang-ups make many looks of one moment.
+#[test]
+fn a_file_is_missing_for_a_time_and_not_for_looks_alone() {
+    let mut place = Place::new("storm");
+    place.write("a.yaml", &pool("a", "a", 3));
+    place.look();
+    place.remove("a.yaml");
+    for _ in 0..50 {
+        assert!(place.look_after(Span::from_millis(10)).gone.is_empty());
+    }
+    place.write("a.yaml", &pool("a", "a", 3));
+    assert!(place.look().gone.is_empty());
+    place.remove("a.yaml");
+    let gone: usize = (0..3).map(|_| place.look().gone.len()).sum();
+    assert_eq!(gone, 1, "and its time begins anew");
+}
+
+#[test]
+fn an_empty_file_is_a_fault_and_releases_nothing() {
+    let mut place = Place::new("empty");
+    place.write("a.yaml", &pool("a", "a", 3));
+    place.look();
+    for text in ["", "# nothing\n", "---\n---\n"] {
+        place.write("a.yaml", text);
+        let looked = place.look();
+        assert!(looked.gone.is_empty(), "{text:?}");
+        assert!(looked.faults.iter().any(|fault| fault.code == Code::Empty), "{:?}", looked.faults);
+        assert_eq!(place.counts(), of(&[("a", 3)]));
+    }
+    place.write("a.yaml", &pool("a", "a", 4));
+    assert_eq!((place.look().set.len(), place.counts()), (1, of(&[("a", 4)])));
+}
+
+#[test]
+fn pools_that_vanish_together_wait_for_a_person() {
+    let mut place = Place::new("vanish");
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        place.write(&format!("{name}.yaml"), &pool(name, name, 1));
+    }
+    place.look();
+    place.remove("a.yaml");
+    let gone: usize = (0..4).map(|_| place.look().gone.len()).sum();
+    assert_eq!(gone, 1, "one of four goes");
+    for name in ["b", "c", "d"] {
+        place.remove(&format!("{name}.yaml"));
+    }
+    let mut looked = Looked::default();
+    for _ in 0..20 {
+        looked = place.look();
+        assert!(looked.gone.is_empty());
+    }
+    assert!(looked.faults.iter().all(|fault| fault.code == Code::Vanished));
+    assert_eq!(looked.faults.len(), 3);
+    assert!(place.folder.pools().all(|meant| matches!(meant.source, Source::Missing(_))));
+    // A person lets one go, and then one more; what comes back is as before.
+    place.folder.let_go(&PoolName::new("b"));
+    assert_eq!(place.folder.settled().gone, [PoolName::new("b")]);
+    place.write("c.yaml", &pool("c", "c", 1));
+    let gone: Vec<PoolName> = (0..3).flat_map(|_| place.look().gone).collect();
+    assert_eq!(gone, [PoolName::new("d")], "half is there again, so one may go");
+    assert_eq!((place.counts(), place.look().faults), (of(&[("c", 1)]), vec![]));
+    place.folder.let_go(&PoolName::new("c"));
+    assert!(place.folder.settled().gone.is_empty(), "its file is there");
+}
+
+/// Every file gets another name.
+#[test]
+fn pools_that_move_to_other_files_are_not_gone() {
+    let mut place = Place::new("renamed");
+    for name in ["a", "b"] {
+        place.write(&format!("{name}.yaml"), &pool(name, name, 1));
+    }
+    place.look();
+    for name in ["a", "b"] {
+        place.remove(&format!("{name}.yaml"));
+        place.write(&format!("new-{name}.yaml"), &pool(name, name, 2));
+    }
+    let gone: usize = (0..5).map(|_| place.look().gone.len()).sum();
+    assert_eq!((gone, place.counts()), (0, of(&[("a", 2), ("b", 2)])));
 }
 
 /// A read of a pipe waits for its writer: in a look that would be for ever.
@@ -216,10 +309,10 @@ fn of_a_file_and_a_document_the_first_stays() {
     assert!(told.iter().any(|fault| fault.contains("this scale set, in ")), "{told:?}");
     assert_eq!(place.counts(), of(&[("a", 1), ("b", 1)]));
     // At a start neither was first: documents go before files, as they did.
-    let mut again = Folder::new(Some(place.path.clone()));
+    let mut again = Folder::new(Some(place.path.clone()), EVERY);
     again.take(&[document("b", "b", 1, 1)]);
     let found = again.search().run();
-    again.found(found);
+    again.found(found, place.now);
     again.settled();
     assert!(again.pools().any(|meant| meant.policy.count == 1 && meant.source == Source::Applied));
     assert!(!again.pools().any(|meant| meant.policy.count == 7));

@@ -9,9 +9,10 @@ use super::looker::Looker;
 use super::stop::Stopping;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::daemon::board::{Board, FilesSeen};
-use crate::daemon::folder::{Folder, Found, Meant};
+use crate::daemon::folder::{Folder, Listing, Meant};
 use crate::daemon::notify::Manager;
 use crate::memory::Desk;
+use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 
 /// A store that does not tell the documents is asked again after this.
@@ -31,6 +32,8 @@ pub(super) struct Pools {
 /// Take documents up, and say when that is done.
 #[derive(Debug)]
 pub(super) struct Look {
+    /// A pool whose file is missing, and that a person wants to go.
+    pub let_go: Option<PoolName>,
     pub done: oneshot::Sender<()>,
 }
 
@@ -59,34 +62,17 @@ impl<S: Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
     pub async fn begin(self) -> bool {
         let Self { folder, store, every, clock, ask, mut look, tell, manager, board, stopping } =
             self;
-        let (has_files, folder) = (folder.has_files(), Arc::new(Mutex::new(folder)));
-        let mut looker = Looker::default();
-        let tell_of = move |looker: &Looker, found: Option<&Found>, now: Time| {
-            if has_files {
-                let hangs = looker.hangs();
-                board.set_house(|house| {
-                    let last = house.files.as_ref().and_then(|files| files.looked);
-                    let looked = if found.is_some() && !hangs { Some(now) } else { last };
-                    house.files = Some(FilesSeen { looked, hangs });
-                });
-            }
-        };
+        let mut disk =
+            Disk { looker: Looker::default(), has_files: folder.has_files(), board, clock };
+        let (folder, clock) = (Arc::new(Mutex::new(folder)), disk.clock.clone());
         let stop = stopping.clone();
         let first = async {
             // Without the documents a file could take what one of them has.
             while !take(&folder, &*store).await {
                 clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
             }
-            // What hangs once is left out the second time.
-            let found = loop {
-                let found = looker.look(&folder).await;
-                tell_of(&looker, found.as_ref(), clock.now());
-                if found.is_some() {
-                    break found;
-                }
-                clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
-            };
-            looked(&folder, &Pools::default(), found).await
+            let found = disk.first_look(&folder).await;
+            looked(&folder, &Pools::default(), Some(found)).await
         };
         let first = tokio::select! {
             biased;
@@ -107,15 +93,14 @@ impl<S: Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
                     manager.reloading();
                 }
                 take(&folder, &*store).await;
+                if let Why::Documents(Look { let_go: Some(pool), .. }) = &why {
+                    folder.lock().unwrap_or_else(PoisonError::into_inner).let_go(pool);
+                }
                 let before = tell.borrow().clone();
                 // Two looks at which a file is missing are two moments: a document is no reason to look at files.
                 let found = match why {
                     Why::Documents(_) => None,
-                    Why::Time | Why::Asked => {
-                        let found = looker.look(&folder).await;
-                        tell_of(&looker, found.as_ref(), clock.now());
-                        found
-                    }
+                    Why::Time | Why::Asked => disk.look(&folder).await,
                 };
                 let now = looked(&folder, &before, found).await;
                 let (pools, faults) = (now.meant.len(), now.faults.len());
@@ -132,11 +117,45 @@ impl<S: Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
                         tracing::info!(pools, faults, "pool files were read as asked");
                     }
                     // Whoever asked may be gone.
-                    Why::Documents(Look { done }) => drop(done.send(())),
+                    Why::Documents(Look { done, .. }) => drop(done.send(())),
                 }
             }
         });
         true
+    }
+}
+
+/// The disk of the pool files, and what the board shows of it.
+struct Disk<C> {
+    looker: Looker,
+    has_files: bool,
+    board: Arc<Board>,
+    clock: C,
+}
+
+impl<C: Ticks> Disk<C> {
+    /// `None`: it does not answer now.
+    async fn look(&mut self, folder: &Mutex<Folder>) -> Option<(Listing, Time)> {
+        let found = self.looker.look(folder).await;
+        let (now, hangs) = (self.clock.now(), self.looker.hangs());
+        if self.has_files {
+            self.board.set_house(|house| {
+                let last = house.files.and_then(|files| files.looked);
+                let looked = if found.is_some() && !hangs { Some(now) } else { last };
+                house.files = Some(FilesSeen { looked, hangs });
+            });
+        }
+        found.map(|found| (found, now))
+    }
+
+    /// What hangs once is left out the next time.
+    async fn first_look(&mut self, folder: &Mutex<Folder>) -> (Listing, Time) {
+        loop {
+            if let Some(found) = self.look(folder).await {
+                return found;
+            }
+            self.clock.sleep_until(self.clock.now().plus(TRIES_AGAIN)).await;
+        }
     }
 }
 
@@ -155,13 +174,17 @@ async fn take<S: Desk>(folder: &Mutex<Folder>, store: &S) -> bool {
 }
 
 /// On a thread of its own: thousands of files take their time.
-async fn looked(folder: &Arc<Mutex<Folder>>, before: &Pools, found: Option<Found>) -> Pools {
+async fn looked(
+    folder: &Arc<Mutex<Folder>>,
+    before: &Pools,
+    found: Option<(Listing, Time)>,
+) -> Pools {
     let there = Arc::clone(folder);
     let looked = tokio::task::spawn_blocking(move || {
         // A look that went wrong left what was there before it.
         let mut folder = there.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = found {
-            folder.found(found);
+        if let Some((found, at)) = found {
+            folder.found(found, at);
         }
         let looked = folder.settled();
         (looked, folder.pools().cloned().collect::<Arc<[Meant]>>())

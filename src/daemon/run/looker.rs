@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::daemon::folder::{Folder, Found, Search};
+use crate::daemon::folder::{Folder, Listing, Search};
 
 /// One look takes no longer, or it hangs.
 // 10 s: thousands of files on a slow mount take one, and who applies a pool meanwhile waits for it.
@@ -18,14 +18,14 @@ const MOST_STUCK: usize = 4;
 
 pub(super) struct Looker {
     longest: Duration,
-    search: fn(&Search) -> Found,
-    stuck: Vec<Stuck>,
+    search: fn(&Search) -> Listing,
+    stuck: Vec<HungLook>,
 }
 
 /// A look that hangs, and where.
-struct Stuck {
+struct HungLook {
     path: Option<PathBuf>,
-    thread: JoinHandle<Found>,
+    thread: JoinHandle<Listing>,
 }
 
 impl Default for Looker {
@@ -36,13 +36,13 @@ impl Default for Looker {
 
 impl Looker {
     /// What the disk says now. `None`: it does not say, and files stay what they were.
-    pub async fn look(&mut self, folder: &Mutex<Folder>) -> Option<Found> {
+    pub async fn look(&mut self, folder: &Mutex<Folder>) -> Option<Listing> {
         self.stuck.retain(|stuck| !stuck.thread.is_finished());
-        if self.stuck.len() >= MOST_STUCK {
-            return None;
-        }
         let mut search = folder.lock().unwrap_or_else(PoisonError::into_inner).search();
         search.stuck = self.stuck.iter().filter_map(|stuck| stuck.path.clone()).collect();
+        if self.stuck.len() >= MOST_STUCK {
+            search.stuck.extend(search.folder.clone());
+        }
         let (run, at) = (self.search, search.at.clone());
         let mut thread = spawn_blocking(move || run(&search));
         match tokio::time::timeout(self.longest, &mut thread).await {
@@ -56,10 +56,10 @@ impl Looker {
             Err(_) => {
                 let path = at.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 tracing::error!(
-                    path = ?path,
+                    path = path.as_ref().map(|path| path.display().to_string()),
                     "the disk does not answer; later looks leave this path out until it does"
                 );
-                self.stuck.push(Stuck { path, thread });
+                self.stuck.push(HungLook { path, thread });
                 None
             }
         }
@@ -77,6 +77,7 @@ mod tests {
     use std::sync::{Arc, OnceLock};
 
     use super::*;
+    use crate::model::time::{Span, Time};
 
     type Disk = (Mutex<Sender<()>>, Mutex<Receiver<()>>);
 
@@ -90,7 +91,7 @@ mod tests {
     }
 
     /// The first file of the folder hangs, as on a mount whose server went away.
-    fn hangs_at_a(search: &Search) -> Found {
+    fn hangs_at_a(search: &Search) -> Listing {
         let path = search.folder.clone().unwrap().join("a.yaml");
         if !search.stuck.contains(&path) {
             *search.at.lock().unwrap() = Some(path);
@@ -108,14 +109,14 @@ mod tests {
         for name in ["a", "b"] {
             std::fs::write(path.join(format!("{name}.yaml")), POOL.replace("NAME", name)).unwrap();
         }
-        let folder = Arc::new(Mutex::new(Folder::new(Some(path.clone()))));
+        let folder = Arc::new(Mutex::new(Folder::new(Some(path.clone()), Span::seconds(2))));
         let mut looker =
             Looker { search: hangs_at_a, longest: Duration::from_millis(50), stuck: Vec::new() };
         assert!(looker.look(&folder).await.is_none() && looker.hangs());
         let found = looker.look(&folder).await.unwrap();
-        let mut look = |found| {
+        let look = |found| {
             let mut folder = folder.lock().unwrap();
-            folder.found(found);
+            folder.found(found, Time::from_millis(0));
             let faults = folder.settled().faults;
             (folder.pools().count(), faults.iter().map(ToString::to_string).collect::<String>())
         };

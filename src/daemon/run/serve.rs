@@ -104,10 +104,10 @@ impl<S, C: Ticks> Doors<S, C> {
         let _ended = self.pools.clone().wait_for(|pools| pools.looked).await.is_err();
     }
 
-    /// Documents are otherwise: ready when they were taken up.
-    pub(in crate::daemon) async fn take_up(&self) {
+    /// Documents are otherwise, or a person lets go of a pool whose file is missing: ready when that was taken up.
+    pub(in crate::daemon) async fn take_up(&self, let_go: Option<PoolName>) {
         let (done, is_done) = oneshot::channel();
-        if self.look.send(Look { done }).await.is_ok() {
+        if self.look.send(Look { let_go, done }).await.is_ok() {
             // A house that ends takes up nothing more; the document is in the store.
             let _ended = is_done.await.is_err();
         }
@@ -300,7 +300,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
     async fn terms(&mut self, stopping: &Stopping) -> Ended {
         let (_, none) = mpsc::channel(1);
         let files = Files {
-            folder: Folder::new(self.settings.pools.clone()),
+            folder: Folder::new(self.settings.pools.clone(), self.settings.reload),
             store: Arc::clone(&self.doors.store),
             tell: Arc::clone(&self.tell),
             look: std::mem::replace(&mut self.look_for, none),

@@ -149,7 +149,7 @@ fn of_pool(pool: &Pool) -> PoolStatus {
     let turn = pool.report.as_deref();
     let report = turn.and_then(|turn| turn.planned.as_ref()).map(|planned| &planned.report);
     let (origin, file) = match &pool.origin {
-        Origin::File(file) => ("file", Some(file.display().to_string())),
+        Origin::File(file) | Origin::Missing(file) => ("file", Some(file.display().to_string())),
         Origin::Api => ("api", None),
     };
     PoolStatus {

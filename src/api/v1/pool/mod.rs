@@ -50,6 +50,17 @@ impl Pools {
         }
     }
 
+    /// As [`Pools::read_bytes`], of a file that is there to hold pools: one without is being written, or was cut short.
+    pub fn read_file(&mut self, bytes: &[u8], file: &str) -> (Vec<Policy>, Vec<Diagnostic>) {
+        let (policies, mut faults) = self.read_bytes(bytes, Some(file));
+        if policies.is_empty() && faults.is_empty() {
+            let fault = Diagnostic::new(Place::START, "", Code::Empty, "there is no pool in it");
+            faults.push(fault.help("write one, or delete the file to stop managing its pools"));
+            finish(&mut faults, Some(file));
+        }
+        (policies, faults)
+    }
+
     /// Reads every document of a text. The policies are those of sound documents; whoever wants all or nothing looks
     /// whether there are diagnostics.
     pub fn read(&mut self, text: &str, file: Option<&str>) -> (Vec<Policy>, Vec<Diagnostic>) {

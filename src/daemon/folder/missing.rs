@@ -1,0 +1,101 @@
+//! Files that are not there any more, and when their pools are released.
+//!
+//! A file that is saved by deleting and writing it is missing for a moment; a mount that goes away takes many files at once.
+//! Neither is a wish to stop managing pools.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::{File, Folder, shown};
+use crate::api::v1::diagnostic::{Code, Diagnostic};
+use crate::api::v1::node::Place;
+use crate::model::ids::PoolName;
+use crate::model::policy::Policy;
+use crate::model::time::{Span, Time};
+
+/// Looks in a row at which a file must be missing before its pools are released.
+// 2: who saves a file by deleting and writing it is seen in between once, not twice.
+const LOOKS: u32 = 2;
+
+/// Fewer pools than this may go together.
+// 2: one file that goes is a person's doing; two of two may be a mount that went.
+const AT_ONCE: usize = 2;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Absence {
+    looks: u32,
+    since: Time,
+}
+
+impl Absence {
+    /// After one more look at which the file was not there.
+    pub fn again(before: Option<Self>, now: Time) -> Self {
+        let Self { looks, since } = before.unwrap_or(Self { looks: 0, since: now });
+        Self { looks: looks + 1, since }
+    }
+
+    fn is_over(self, now: Time, patience: Span) -> bool {
+        self.looks >= LOOKS && now.since(self.since) >= patience
+    }
+}
+
+impl Folder {
+    /// Releases the pools of files that stay away, unless half of all pools went with them.
+    pub(super) fn release_missing(&mut self, now: Time) {
+        let lost = self.lost();
+        let all: usize = self.files.values().map(|file| file.good.len()).sum();
+        let too_many = lost.len() >= AT_ONCE && lost.len() * 2 >= all;
+        let patience = self.patience;
+        let known = self.files.len();
+        self.files.retain(|_, file| {
+            let is_over = file.missing.is_some_and(|missing| missing.is_over(now, patience));
+            let is_kept = too_many && file.good.iter().any(|policy| lost.contains(&policy.name));
+            !is_over || is_kept
+        });
+        let kept = if too_many { lost } else { BTreeSet::new() };
+        self.unsettled |= self.files.len() != known || self.vanished != kept;
+        self.vanished = kept;
+    }
+
+    /// Pools that only missing files name. A pool that moved to another file is not lost.
+    fn lost(&self) -> BTreeSet<PoolName> {
+        let (gone, there): (Vec<&File>, Vec<&File>) =
+            self.files.values().partition(|file| file.missing.is_some());
+        let same = |a: &Policy, b: &Policy| a.name == b.name && a.scale_set == b.scale_set;
+        let moved = |policy: &Policy| {
+            there.iter().any(|file| {
+                file.faults.is_empty() && file.read.iter().any(|other| same(other, policy))
+            })
+        };
+        let pools = gone.iter().flat_map(|file| &file.good).filter(|policy| !moved(policy));
+        pools.map(|policy| policy.name.clone()).collect()
+    }
+
+    /// A person says that this pool is meant to go. Nothing happens to one whose file is there.
+    pub fn let_go(&mut self, pool: &PoolName) {
+        for file in self.files.values_mut().filter(|file| file.missing.is_some()) {
+            for policies in [&mut file.good, &mut file.read] {
+                policies.retain(|policy| policy.name != *pool);
+            }
+        }
+        self.vanished.remove(pool);
+        self.unsettled = true;
+    }
+
+    /// What is said of files whose pools a person must release.
+    pub(super) fn vanished(&self) -> impl Iterator<Item = Diagnostic> {
+        let missing = self.files.iter().filter(|(_, file)| {
+            file.missing.is_some()
+                && file.good.iter().any(|policy| self.vanished.contains(&policy.name))
+        });
+        missing.map(|(path, _)| vanished(path, self.vanished.len()))
+    }
+}
+
+fn vanished(path: &Path, lost: usize) -> Diagnostic {
+    let say = format!("the file is gone, and {lost} pools went at once: they go on as they were");
+    let fault = Diagnostic::new(Place::START, "", Code::Vanished, say);
+    let fault = fault
+        .help("put the files back, or run `poolkeeper remove` for each pool that is meant to go");
+    Diagnostic { file: Some(shown(path)), ..fault }
+}
