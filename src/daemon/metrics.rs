@@ -34,6 +34,7 @@ fn house(page: &mut Page, board: &Board, now: Time) {
     let (house, pools) = (board.house(), board.pools());
     page.family(&BUILD, [([env!("CARGO_PKG_VERSION")], 1.0)]);
     alone(page, &READY, f64::from(u8::from(house.is_ready())));
+    alone(page, &STORE_FAILS, f64::from(u8::from(house.store.is_some())));
     let left = match &house.lead {
         Lead::Ours(lease) => seconds(lease.not_after.since(now).millis()),
         Lead::Nobody | Lead::Waiting { .. } => 0.0,

@@ -54,6 +54,9 @@ pub enum StoreError {
     LeaseOver,
     #[error("the store did not do it: {0}")]
     Unavailable(Box<str>),
+    /// What was opened is not there any more, or is damaged. Another process may lead by what is there instead.
+    #[error("the store is lost: {0}")]
+    Lost(Box<str>),
 }
 
 /// The number of a line that is kept. Lines of one store get higher numbers as they are written, and no number is given
@@ -323,6 +326,11 @@ pub trait Store {
         epoch: Epoch,
         now: Time,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Whether it is still what was opened. It is asked every other second, so it must cost next to nothing.
+    fn intact(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async { Ok(()) }
+    }
 
     /// The last lease that was given, over or not.
     fn lease(&self) -> impl Future<Output = Result<Option<Lease>, StoreError>> + Send;

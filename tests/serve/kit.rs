@@ -13,7 +13,7 @@ use poolkeeper::daemon::run::{Daemon, Doors, Ended, Plan, Stop};
 use poolkeeper::daemon::settings::Sources;
 use poolkeeper::daemon::{Access, Manager};
 use poolkeeper::emulator::{Emulator, Listening, Seed};
-use poolkeeper::memory::MemoryStore;
+use poolkeeper::memory::{Desk, MemoryStore, Store};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::reconcile::Decisions;
@@ -101,20 +101,14 @@ impl House {
     }
 
     pub async fn begin_as(&self, holder: &str, decide: Decisions, set: &[(&str, &str)]) -> Running {
-        let daemon = self.open(holder, decide, set).await;
-        let (doors, stop, reload) = (daemon.doors(), daemon.stop(), daemon.reload());
-        let ended = tokio::spawn(async move { daemon.run().await.unwrap() });
-        Running { doors, stop, reload, ended }
+        Running::begin(self.open(holder, decide, set).await)
     }
 
     /// With its API on a free port, or the reason why not.
     pub async fn serve(&self, holder: &str, set: &[(&str, &str)]) -> Result<Served, NoDoor> {
         let mut daemon = self.open(holder, Decisions::PRODUCTION, set).await;
         let address = listen(&mut daemon).await?;
-        let (doors, stop, reload) = (daemon.doors(), daemon.stop(), daemon.reload());
-        let ended = tokio::spawn(async move { daemon.run().await.unwrap() });
-        let daemon = Running { doors, stop, reload, ended };
-        Ok(Served { daemon, address: address.unwrap() })
+        Ok(Served { daemon: Running::begin(daemon), address: address.unwrap() })
     }
 
     /// Put together, and not begun.
@@ -124,6 +118,17 @@ impl House {
         decide: Decisions,
         set: &[(&str, &str)],
     ) -> Daemon<MemoryStore, FastClock> {
+        self.open_on(Arc::clone(&self.store), holder, decide, set).await
+    }
+
+    /// The same, on a store of another kind.
+    pub async fn open_on<S: Store + Desk + Send + Sync + 'static>(
+        &self,
+        store: Arc<S>,
+        holder: &str,
+        decide: Decisions,
+        set: &[(&str, &str)],
+    ) -> Daemon<S, FastClock> {
         let mut flags = vec![
             ("set", "azure.auth".to_owned(), "client-secret".to_owned()),
             ("pools", "pools".to_owned(), self.folder.display().to_string()),
@@ -141,7 +146,7 @@ impl House {
         let plan = Plan {
             settings,
             access,
-            store: Arc::clone(&self.store),
+            store,
             clock: self.clock,
             manager: Manager::default(),
             holder: holder.to_owned(),
@@ -198,20 +203,26 @@ pub struct Served {
     pub address: SocketAddr,
 }
 
-pub struct Running {
-    pub doors: Doors<MemoryStore, FastClock>,
+pub struct Running<S = MemoryStore> {
+    pub doors: Doors<S, FastClock>,
     pub stop: Stop,
     pub reload: Arc<Notify>,
     pub ended: JoinHandle<Ended>,
 }
 
-impl Running {
+impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
+    pub fn begin(daemon: Daemon<S, FastClock>) -> Self {
+        let (doors, stop, reload) = (daemon.doors(), daemon.stop(), daemon.reload());
+        let ended = tokio::spawn(async move { daemon.run().await.unwrap() });
+        Running { doors, stop, reload, ended }
+    }
+
     pub fn pool(&self, name: &str) -> Option<Arc<PoolSeen>> {
         self.doors.board.pool(&PoolName::new(name))
     }
 
     /// Until it is so, looked at after each change on the board.
-    pub async fn until(&self, what: &str, is: impl Fn(&Running) -> bool) {
+    pub async fn until(&self, what: &str, is: impl Fn(&Running<S>) -> bool) {
         let mut changes = self.doors.board.subscribe();
         let so = async {
             while !is(self) {

@@ -14,6 +14,7 @@ mod hangs;
 mod image;
 mod kit;
 mod logs;
+mod lost;
 mod people;
 mod program;
 mod provider;

@@ -12,6 +12,7 @@ mod frozen;
 #[path = "../support/golden.rs"]
 mod golden;
 mod group;
+mod lost;
 mod power;
 mod records;
 mod samples;

@@ -149,7 +149,9 @@ pub(super) fn unavailable(error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::SystemIoFailure) => {
             "the disk does not read or write; the system log says why".into()
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => DAMAGED.into(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            return StoreError::Lost(DAMAGED.into());
+        }
         // What was written as text is no text any more.
         None if matches!(
             error,

@@ -3,8 +3,9 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::beside;
 use super::fault::{OpenError, of_io};
 
 /// Of the name in a lock file, as much as is shown.
@@ -21,15 +22,9 @@ pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
-}
-
 /// Take the lock of the store at `path`. `alone`: nobody else may have it open; else nobody who wants to be alone.
 pub(super) fn take(path: &Path, who: &str, alone: bool) -> Result<Lock, OpenError> {
-    let beside = beside(path);
+    let beside = beside(path, ".lock");
     let mut options = OpenOptions::new();
     let opened = private(options.read(true).write(true).create(true).truncate(false)).open(&beside);
     let mut file = opened.map_err(|source| of_io(path.to_owned(), source))?;

@@ -15,6 +15,7 @@ mod open;
 mod readers;
 mod sweep;
 mod turn;
+mod watch;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ use crate::model::time::{Span, Time};
 use lock::Lock;
 use readers::{READERS, Readers};
 use turn::Prepared;
+use watch::Watch;
 use writer::Writer;
 
 /// How a store is opened.
@@ -76,9 +78,18 @@ impl SqliteStore {
         let db = open::writer(path, options.most_bytes)?;
         let id = open::id(&db, path)?;
         let readers = (0..READERS).map(|_| open::reader(path)).collect::<Result<_, _>>()?;
-        let (writer, readers) = (Writer::start(db)?, Readers::start(readers)?);
+        let watch = Arc::new(Watch::begin(path, options.alone)?);
+        let readers = Readers::start(readers, Arc::clone(&watch))?;
+        let writer = Writer::start(db, watch)?;
         Ok(Self { id, writer, readers, version: Arc::default(), _lock: lock })
     }
+}
+
+/// A file that belongs to the store at `path`.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }
 
 impl Drop for SqliteStore {
@@ -181,5 +192,10 @@ impl Store for SqliteStore {
 
     async fn lease(&self) -> Result<Option<Lease>, StoreError> {
         self.readers.read(lease::current).await
+    }
+
+    /// A write of nothing meets what every write meets.
+    async fn intact(&self) -> Result<(), StoreError> {
+        self.writer.write(|_| Ok(())).await
     }
 }

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::{Fault, OpenError};
+use super::watch::Watch;
 use super::writer::gone;
 use crate::memory::StoreError;
 
@@ -21,11 +22,12 @@ type Job = Box<dyn FnOnce(&Connection) + Send>;
 pub(super) struct Readers {
     /// `None`: they end.
     jobs: Option<Sender<Job>>,
+    watch: Arc<Watch>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
-    pub fn start(connections: Vec<Connection>) -> Result<Self, OpenError> {
+    pub fn start(connections: Vec<Connection>, watch: Arc<Watch>) -> Result<Self, OpenError> {
         let (jobs, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let mut threads = Vec::with_capacity(connections.len());
@@ -35,7 +37,7 @@ impl Readers {
             let thread = builder.spawn(move || work(&db, &waiting)).map_err(OpenError::Thread)?;
             threads.push(thread);
         }
-        Ok(Self { jobs: Some(jobs), threads })
+        Ok(Self { jobs: Some(jobs), watch, threads })
     }
 
     /// Read from one picture of the store: all that was answered as written before, and nothing half done.
@@ -51,7 +53,7 @@ impl Readers {
         if !sent {
             return Err(gone());
         }
-        answer.await.unwrap_or_else(|_| Err(gone()))
+        self.watch.note(answer.await.unwrap_or_else(|_| Err(gone())))
     }
 
     pub fn end(&mut self) {

@@ -1,6 +1,7 @@
 //! The one thread that writes. It takes every write that waits and makes one transaction of them, so that many pools share
 //! one sync of the disk; each stands or falls alone, and each is answered after the disk has it.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -8,6 +9,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::{Fault, OpenError, unavailable};
+use super::watch::Watch;
 use crate::memory::StoreError;
 
 /// Writes that share a transaction.
@@ -40,7 +42,12 @@ where
     }
 
     fn answer(self: Box<Self>, kept: Result<(), StoreError>) {
-        let done = self.done.map_or_else(|| Err(gone()), |done| done.map_err(StoreError::from));
+        let done = match (self.done, &kept) {
+            (Some(done), _) => done.map_err(StoreError::from),
+            // It was not begun, and this is why.
+            (None, Err(why)) => Err(why.clone()),
+            (None, Ok(())) => Err(gone()),
+        };
         // What was refused was not kept, whatever became of the others. Nobody may be waiting any more.
         let _nobody = self.reply.send(done.and_then(|value| kept.map(|()| value)));
     }
@@ -50,15 +57,18 @@ where
 pub(super) struct Writer {
     /// `None`: it ends.
     jobs: Option<Sender<Box<dyn Job>>>,
+    watch: Arc<Watch>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub fn start(db: Connection) -> Result<Self, OpenError> {
+    pub fn start(db: Connection, watch: Arc<Watch>) -> Result<Self, OpenError> {
         let (jobs, waiting) = channel();
         let builder = std::thread::Builder::new().name("store-writer".into());
-        let thread = builder.spawn(move || work(&db, &waiting)).map_err(OpenError::Thread)?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+        let seen = Arc::clone(&watch);
+        let thread =
+            builder.spawn(move || work(&db, &seen, &waiting)).map_err(OpenError::Thread)?;
+        Ok(Self { jobs: Some(jobs), watch, thread: Some(thread) })
     }
 
     /// Have it written. Once asked for it goes on, though nobody waits for the answer.
@@ -72,7 +82,7 @@ impl Writer {
         if !sent {
             return Err(gone());
         }
-        answer.await.unwrap_or_else(|_| Err(gone()))
+        self.watch.note(answer.await.unwrap_or_else(|_| Err(gone())))
     }
 
     /// Do what waits, and end.
@@ -89,19 +99,27 @@ pub(super) fn gone() -> StoreError {
     StoreError::Unavailable("the store has ended".into())
 }
 
-fn work(db: &Connection, waiting: &Receiver<Box<dyn Job>>) {
+fn work(db: &Connection, watch: &Watch, waiting: &Receiver<Box<dyn Job>>) {
     while let Ok(first) = waiting.recv() {
         let rest = waiting.try_iter().take(GROUP_MOST - 1);
         let mut group: Vec<Box<dyn Job>> = std::iter::once(first).chain(rest).collect();
+        if let Err(lost) = watch.check() {
+            for job in group {
+                job.answer(Err(lost.clone()));
+            }
+            continue;
+        }
         let kept = together(db, &mut group);
         if kept.is_err() && group.len() > 1 {
             // One too many for the disk must not take the others down with it.
             for mut job in group {
                 let kept = together(db, std::slice::from_mut(&mut job));
+                watch.wrote();
                 job.answer(kept.map_err(|error| unavailable(&error)));
             }
             continue;
         }
+        watch.wrote();
         let kept = kept.map_err(|error| unavailable(&error));
         for job in group {
             job.answer(kept.clone());

@@ -164,6 +164,10 @@ const SOON: Span = Span::days(14);
 
 fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
     let mut troubles = Vec::new();
+    if house.store.is_some() {
+        troubles
+            .push("the store does not keep what is written; /ready and the log say why".to_owned());
+    }
     if let Some(FilesSeen { looked, hangs: true }) = house.files {
         let since = looked.map_or("the start".to_owned(), |at| at.to_string());
         troubles.push(format!(
@@ -210,6 +214,8 @@ mod tests {
         assert!(soon.len() == 1 && soon[0].contains("ends at"), "{soon:?}");
         let over = told(Span::from_millis(0), true);
         assert!(over.len() == 2 && over[0].contains("ended at"), "{over:?}");
+        let lost = troubles(&HouseSeen { store: Some("gone".into()), ..HouseSeen::default() }, now);
+        assert!(lost.len() == 1 && lost[0].starts_with("the store does not keep"), "{lost:?}");
         let files = Some(FilesSeen { looked: Some(now), hangs: true });
         let hangs = troubles(&HouseSeen { files, ..HouseSeen::default() }, now);
         assert!(hangs.len() == 1 && hangs[0].contains(&format!("since {now}")), "{hangs:?}");

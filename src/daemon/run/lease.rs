@@ -15,6 +15,9 @@ use crate::model::time::{Span, Time};
 /// How often whoever waits looks whether the lease was given up before its time.
 const LOOKS_AGAIN: Span = Span::seconds(2);
 
+/// Who leads looks this often whether the store is there still.
+const LOOKS_AT_STORE: Span = Span::seconds(2);
+
 /// While the lease cannot be kept longer, it is tried this often.
 const TRIES_AGAIN: Span = Span::seconds(1);
 
@@ -41,6 +44,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
     /// Waits until nobody else holds it, and tells who does.
     pub async fn lead(&self) -> Lease {
         let mut told: Option<Box<str>> = None;
+        let mut said: Option<StoreError> = None;
         self.catch_up().await;
         loop {
             let mark = self.clock.mark();
@@ -67,7 +71,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
                     until.min(now.plus(LOOKS_AGAIN)).max(now.plus(Span::from_millis(100)))
                 }
                 Err(error) => {
-                    tracing::error!("the store gives no lease: {error}");
+                    if said.as_ref() != Some(&error) {
+                        tracing::error!("the store gives no lease: {error}");
+                    }
+                    said = Some(error.clone());
                     self.board.set_house(|house| house.store = Some(why(&error)));
                     self.manager.waits("the store gives no lease", PATIENCE);
                     now.plus(LOOKS_AGAIN)
@@ -109,7 +116,9 @@ pub(super) async fn keep<S: Store, C: Ticks>(
         let lease = tell.borrow().clone();
         let now = clock.now();
         let wait = if said_why { TRIES_AGAIN } else { third(ttl) };
-        clock.sleep_until(now.plus(wait)).await;
+        if let Some(lost) = lost_until(&*store, &clock, now.plus(wait)).await {
+            return stop_leading(&board, &lost);
+        }
         let mark = clock.mark();
         match store.acquire(&lease.holder, clock.moment(&mark), ttl).await {
             Ok(new) if new.epoch == lease.epoch => {
@@ -136,6 +145,7 @@ pub(super) async fn keep<S: Store, C: Ticks>(
                 tracing::error!(holder = %by, %until, "another process leads now");
                 return None;
             }
+            Err(lost @ StoreError::Lost(_)) => return stop_leading(&board, &lost),
             Err(error) => {
                 board.set_house(|house| house.store = Some(why(&error)));
                 if !said_why {
@@ -148,10 +158,32 @@ pub(super) async fn keep<S: Store, C: Ticks>(
     }
 }
 
+/// Looks at the store until then. `Some`: it is lost.
+async fn lost_until<S: Store, C: Ticks>(store: &S, clock: &C, then: Time) -> Option<StoreError> {
+    loop {
+        let next = clock.now().plus(LOOKS_AT_STORE);
+        if next >= then {
+            clock.sleep_until(then).await;
+            return None;
+        }
+        clock.sleep_until(next).await;
+        if let Err(lost @ StoreError::Lost(_)) = store.intact().await {
+            return Some(lost);
+        }
+    }
+}
+
+/// The lease ends at once: another process may lead by the store that is there instead.
+fn stop_leading(board: &Board, lost: &StoreError) -> Option<Lease> {
+    tracing::error!("{lost}; this process stops leading");
+    board.set_house(|house| house.store = Some(why(lost)));
+    None
+}
+
 /// What the store says, without the words around it.
 fn why(error: &StoreError) -> Box<str> {
     match error {
-        StoreError::Unavailable(why) => why.clone(),
+        StoreError::Unavailable(why) | StoreError::Lost(why) => why.clone(),
         other => other.to_string().into(),
     }
 }

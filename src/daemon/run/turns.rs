@@ -335,6 +335,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             tracing::error!(epoch = current.0, "another process leads now");
             return Some(Over::Deposed);
         }
+        if let TurnError::Store { source: StoreError::Lost(_), .. } = error {
+            tracing::error!("{error}");
+            return Some(Over::Deposed);
+        }
         let say = match error {
             TurnError::Read { source, .. } => format!("{source}"),
             TurnError::Store { source, .. } => format!("the store: {source}"),

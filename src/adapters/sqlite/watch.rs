@@ -1,0 +1,114 @@
+//! Whether the file is still the one that was opened. What is written to a file that was taken away is lost, and another
+//! process may lead by the file that is there instead.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::beside;
+use super::fault::{OpenError, of_io};
+use crate::memory::StoreError;
+
+/// A database is never shorter than its smallest page.
+const LEAST: u64 = 512;
+
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// Each file of the store, as it was when it was opened.
+    files: Vec<(PathBuf, Identity)>,
+    /// So long was the first of them after the last write. 0: others write too, and it is not known.
+    length: AtomicU64,
+    alone: bool,
+    /// It is damaged, and stays so until it is opened anew.
+    damaged: Mutex<Option<Box<str>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity(u64, u64);
+
+impl Identity {
+    #[cfg(unix)]
+    fn of(about: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self(about.dev(), about.ino())
+    }
+
+    /// Where files have no number, only one that is gone is seen.
+    #[cfg(not(unix))]
+    fn of(_: &Metadata) -> Self {
+        Self(0, 0)
+    }
+}
+
+impl Watch {
+    /// The files of the store at `path`, which is open.
+    pub fn begin(path: &Path, alone: bool) -> Result<Self, OpenError> {
+        let names = ["", "-wal", "-shm", ".lock"].map(|ending| beside(path, ending));
+        let mut files = Vec::new();
+        for name in names {
+            match fs::metadata(&name) {
+                Ok(about) => files.push((name, Identity::of(&about))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && name != path => {}
+                Err(error) => return Err(of_io(path.to_owned(), error)),
+            }
+        }
+        let watch = Self { files, length: AtomicU64::new(0), alone, damaged: Mutex::default() };
+        watch.wrote();
+        Ok(watch)
+    }
+
+    /// Asked before each write, by the one thread that writes.
+    pub fn check(&self) -> Result<(), StoreError> {
+        if let Some(why) = self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Err(StoreError::Lost(why));
+        }
+        for (path, before) in &self.files {
+            let lost = |what: &str| {
+                let say = format!(
+                    "{} was {what} while it was in use; stop, put the store back, and start again",
+                    path.display()
+                );
+                Err(StoreError::Lost(say.into()))
+            };
+            match fs::metadata(path) {
+                Ok(about) if Identity::of(&about) != *before => return lost("replaced"),
+                Ok(about) if self.is_first(path) && self.is_cut(about.len()) => return lost("cut"),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return lost("removed"),
+                Err(error) => {
+                    return Err(StoreError::Unavailable(
+                        format!("{}: {error}", path.display()).into(),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_first(&self, path: &Path) -> bool {
+        self.files.first().is_some_and(|(first, _)| first == path)
+    }
+
+    fn is_cut(&self, length: u64) -> bool {
+        length < LEAST.max(self.length.load(Ordering::Relaxed))
+    }
+
+    /// Told after each write, by the one thread that writes: no other changes the length of a file that is ours alone.
+    pub fn wrote(&self) {
+        let length = self.files.first().and_then(|(path, _)| fs::metadata(path).ok());
+        let length = length.filter(|_| self.alone).map_or(0, |about| about.len());
+        self.length.store(length, Ordering::Relaxed);
+    }
+
+    /// What a read or a write came to: one that meets damage is the last to be believed.
+    pub fn note<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(StoreError::Lost(why)) = &done
+            && self.check().is_ok()
+        {
+            *self.damaged.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
+        }
+        done
+    }
+}

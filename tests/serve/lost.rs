@@ -1,0 +1,63 @@
+//! A daemon whose store is taken away while it runs.
+
+use std::fs;
+use std::sync::Arc;
+
+use poolkeeper::adapters::sqlite::{Options, SqliteStore};
+use poolkeeper::ambient::{Clock, FastClock};
+use poolkeeper::api::http::View;
+use poolkeeper::daemon::board::Lead;
+use poolkeeper::daemon::door::Front;
+use poolkeeper::daemon::run::Daemon;
+use poolkeeper::memory::Store;
+use poolkeeper::model::time::Span;
+use poolkeeper::reconcile::Decisions;
+
+use super::kit::*;
+
+fn store(house: &House, name: &str) -> Arc<SqliteStore> {
+    let path = house.folder.join(name);
+    Arc::new(SqliteStore::open(&Options::new(path, "a test")).unwrap())
+}
+
+async fn open(house: &House, store: &Arc<SqliteStore>) -> Daemon<SqliteStore, FastClock> {
+    house.open_on(Arc::clone(store), "first", Decisions::PRODUCTION, &[]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_taken_away_ends_the_lease_at_once() {
+    let house = House::new("lost", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 3, "1.0.0"));
+    let store = store(&house, "pools.db");
+    let daemon = Running::begin(open(&house, &store).await);
+    daemon.until("it leads", |d| d.doors.board.house().is_ready()).await;
+    daemon.until("web is looked after", |d| d.looked_at("web").is_some()).await;
+    let (file, aside) = (house.folder.join("pools.db"), house.folder.join("aside"));
+    let before = house.clock.now();
+    fs::rename(&file, &aside).unwrap();
+    let lost = |d: &Running<SqliteStore>| {
+        let seen = d.doors.board.house();
+        !seen.is_ready() && seen.store.is_some() && !matches!(seen.lead, Lead::Ours(_))
+    };
+    daemon.until("it leads no more", lost).await;
+    let took = house.clock.now().since(before);
+    // A third of the lease is 200 s: it is not the next renewal that finds it.
+    assert!(took < Span::seconds(150), "{took}");
+    let front = Front::new(daemon.doors.clone());
+    let readiness = front.readiness();
+    assert!(
+        !readiness.ready && readiness.say.contains("removed while it was in use"),
+        "{readiness:?}"
+    );
+    let troubles = front.troubles().join(" ");
+    assert!(troubles.contains("the store does not keep what is written"), "{troubles}");
+    assert!(front.metrics().contains("poolkeeper_store_failing 1"));
+    let writes = house.writes();
+    house.write("web.yaml", &pool("web", 5, "1.0.0"));
+    pass(&house.clock, Span::minutes(5)).await;
+    assert_eq!(house.writes(), writes, "nothing is changed meanwhile");
+    fs::rename(&aside, &file).unwrap();
+    daemon.until("it leads again", |d| d.doors.board.house().is_ready()).await;
+    daemon.until("and grows", |_| house.seen("web")["capacity"] == 5).await;
+    daemon.end().await;
+}

@@ -1,0 +1,140 @@
+//! A store that is taken away, replaced, cut or damaged while it is in use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use poolkeeper::adapters::sqlite::SqliteStore;
+use poolkeeper::memory::{Desk, Keep, Store, StoreError};
+use poolkeeper::model::ids::{Epoch, PoolName};
+use poolkeeper::model::time::{Span, Time};
+
+use super::group::{lead, write};
+use super::{Folder, open, wait};
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// A store with some pages in its file, open.
+fn filled(path: &Path) -> SqliteStore {
+    let store = open(path);
+    wait(async {
+        let epoch = lead(&store).await.epoch;
+        store.commit(&write("web", epoch, 0..2_000)).await.unwrap();
+    });
+    // Closed once, so that all of it is in the file and nothing in its log.
+    drop(store);
+    open(path)
+}
+
+fn epoch(store: &SqliteStore) -> Epoch {
+    wait(store.lease()).unwrap().unwrap().epoch
+}
+
+fn is_lost(store: &SqliteStore, epoch: Epoch, what: &str) {
+    let now = Time::from_millis(5_000);
+    for done in [
+        wait(store.intact()),
+        wait(store.commit(&write("web", epoch, 0..1))),
+        wait(store.acquire("another", now, Span::seconds(90))).map(drop),
+    ] {
+        assert!(
+            matches!(&done, Err(StoreError::Lost(say)) if say.contains(what)),
+            "{what}: {done:?}"
+        );
+    }
+}
+
+#[test]
+fn a_store_that_is_removed_is_lost_until_it_is_back() {
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
+    let store = filled(&path);
+    let epoch = epoch(&store);
+    for ending in ["", "-wal", ".lock"] {
+        let (file, aside) = (beside(&path, ending), folder.file("aside"));
+        fs::rename(&file, &aside).unwrap();
+        is_lost(&store, epoch, "removed");
+        fs::rename(&aside, &file).unwrap();
+        wait(store.intact()).unwrap();
+    }
+}
+
+#[test]
+fn a_store_that_is_replaced_is_lost() {
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
+    let store = filled(&path);
+    let epoch = epoch(&store);
+    let copy = folder.file("copy");
+    fs::copy(&path, &copy).unwrap();
+    fs::rename(&copy, &path).unwrap();
+    is_lost(&store, epoch, "replaced");
+}
+
+#[test]
+fn a_store_that_is_cut_is_lost() {
+    let folder = Folder::new();
+    for (name, left) in [("half.db", 2), ("empty.db", u64::MAX)] {
+        let path = folder.file(name);
+        let store = filled(&path);
+        let epoch = epoch(&store);
+        let length = fs::metadata(&path).unwrap().len();
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(length / left).unwrap();
+        is_lost(&store, epoch, "cut");
+    }
+}
+
+#[test]
+fn damage_that_a_read_meets_is_the_end_of_the_store() {
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
+    let store = filled(&path);
+    wait(store.intact()).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    for page in bytes.chunks_mut(4_096).skip(1) {
+        page[..512].fill(0xa5);
+    }
+    fs::write(&path, bytes).unwrap();
+    let read = wait(store.load(&PoolName::new("web")));
+    assert!(matches!(read, Err(StoreError::Lost(_))), "{:?}", read.err());
+    for _ in 0..2 {
+        let now = wait(store.intact());
+        assert!(matches!(&now, Err(StoreError::Lost(say)) if say.contains("damaged")), "{now:?}");
+    }
+}
+
+/// A file that gives its room back to the disk is shorter than it was.
+#[test]
+fn a_store_that_gives_room_back_is_not_lost() {
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
+    let store = open(&path);
+    wait(async {
+        let epoch = lead(&store).await.epoch;
+        for n in 0..10 {
+            store.commit(&write(&format!("pool-{n}"), epoch, 0..8_000)).await.unwrap();
+        }
+    });
+    drop(store);
+    let store = open(&path);
+    let epoch = epoch(&store);
+    let keep = Keep { history: Span::days(1), audit: Span::days(1) };
+    let length = || fs::metadata(&path).unwrap().len();
+    let most = length();
+    wait(async {
+        for n in 0..10 {
+            store.forget(&PoolName::new(format!("pool-{n}")), epoch).await.unwrap();
+        }
+        let mut tries = 0..400;
+        while length() >= most {
+            let n = tries.next().unwrap_or_else(|| panic!("it stays at {most}"));
+            store.sweep(&keep, Time::from_millis(1_000)).await.unwrap();
+            store.commit(&write("web", epoch, n * 10..n * 10 + 10)).await.unwrap();
+            store.intact().await.unwrap();
+        }
+        store.intact().await.unwrap();
+    });
+}
