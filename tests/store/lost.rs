@@ -1,9 +1,9 @@
-//! A store that is taken away, replaced, cut or damaged while it is in use.
+//! A store that is taken away, replaced, cut or damaged while it is in use; and one that is missing at a start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use poolkeeper::adapters::sqlite::SqliteStore;
+use poolkeeper::adapters::sqlite::{Create, OpenError, Options, SqliteStore};
 use poolkeeper::memory::{Desk, Keep, Store, StoreError};
 use poolkeeper::model::ids::{Epoch, PoolName};
 use poolkeeper::model::time::{Span, Time};
@@ -137,4 +137,55 @@ fn a_store_that_gives_room_back_is_not_lost() {
         }
         store.intact().await.unwrap();
     });
+}
+
+fn opened(path: &Path, create: Create) -> Result<SqliteStore, OpenError> {
+    SqliteStore::open(&Options { create, ..Options::new(path, "a test") })
+}
+
+#[test]
+fn a_store_that_is_missing_or_emptied_must_be_confirmed() {
+    let folder = Folder::new();
+    let lose: [fn(&Path); 3] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::write(path, "").unwrap(),
+        |path| {
+            fs::remove_file(path).unwrap();
+            fs::remove_file(beside(path, ".lock")).unwrap();
+        },
+    ];
+    for (n, lose) in lose.into_iter().enumerate() {
+        let path = folder.file(&format!("{n}.db"));
+        drop(filled(&path));
+        lose(&path);
+        for _ in 0..2 {
+            let error = opened(&path, Create::First).unwrap_err();
+            assert!(matches!(error, OpenError::Lost { .. }), "{n}: {error:?}");
+            assert!(error.to_string().contains("store.create=allow"), "{error}");
+        }
+        assert!(matches!(opened(&path, Create::Refuse), Err(OpenError::Missing { .. })));
+        let store = opened(&path, Create::Allow).unwrap();
+        assert_eq!(wait(store.pools()).unwrap(), []);
+        wait(lead(&store));
+        drop(store);
+        drop(opened(&path, Create::First).unwrap());
+    }
+}
+
+/// Its log alone is no trace of a first start either.
+#[test]
+fn a_log_without_its_store_is_a_store_that_is_lost() {
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
+    fs::write(beside(&path, "-wal"), [1; 100]).unwrap();
+    assert!(matches!(opened(&path, Create::First), Err(OpenError::Lost { .. })));
+}
+
+#[test]
+fn a_new_store_may_be_forbidden() {
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
+    assert!(matches!(opened(&path, Create::Refuse), Err(OpenError::Missing { .. })));
+    drop(opened(&path, Create::First).unwrap());
+    drop(opened(&path, Create::Refuse).unwrap());
 }

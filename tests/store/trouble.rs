@@ -172,7 +172,7 @@ fn the_files_are_for_their_owner_alone() {
         let files = fs::read_dir(&folder.0).unwrap().map(|file| file.unwrap().metadata().unwrap());
         files.map(|file| file.permissions().mode() & 0o777).collect()
     };
-    assert_eq!(modes(), [0o600; 4], "the file, its log, its index, its lock");
+    assert_eq!(modes(), [0o600; 5], "the file, its log, its index, its lock, its trace");
     drop(store);
     // One that was opened to others is closed to them again.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();

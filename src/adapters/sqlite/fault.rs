@@ -51,11 +51,22 @@ pub enum OpenError {
     )]
     TooNew { path: PathBuf, found: u32 },
     #[error(
-        "{} is damaged ({said}): move it away with its -wal, and restore it from a backup; without one, a new file \
-         makes the first turns of all pools those of pools seen for the first time",
+        "{} is damaged ({said}): restore it from a backup; without one, move it away with \
+         its -wal and start once with store.create=allow, and all pools are as seen for the first time",
         path.display()
     )]
     Corrupt { path: PathBuf, said: Box<str> },
+    #[error(
+        "{} is missing or empty, and a store was there before: put it back; to forget all \
+         holds, pauses, applied pools and what is under way, start once with store.create=allow",
+        path.display()
+    )]
+    Lost { path: PathBuf },
+    #[error(
+        "{} is missing or empty, and store.create=refuse makes no new one: put it back",
+        path.display()
+    )]
+    Missing { path: PathBuf },
     #[error("the disk is full: make room where {} lies", path.display())]
     Full { path: PathBuf },
     #[error("{} could not be brought to schema {number}", path.display())]

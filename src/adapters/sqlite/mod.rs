@@ -34,6 +34,17 @@ use turn::Prepared;
 use watch::Watch;
 use writer::Writer;
 
+/// Whether a new store is made where there is none, or an empty one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Create {
+    /// Only where no store was before.
+    #[default]
+    First,
+    /// Though there was one: what it remembered is forgotten.
+    Allow,
+    Refuse,
+}
+
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -42,6 +53,8 @@ pub struct Options {
     pub who: Box<str>,
     /// Nobody else may have it open. Otherwise others may, and the lease alone says who writes.
     pub alone: bool,
+    /// Whether a new file is made.
+    pub create: Create,
     /// The file grows no larger than this; a write that needs more fails as on a full disk.
     pub most_bytes: Option<u64>,
 }
@@ -49,7 +62,8 @@ pub struct Options {
 impl Options {
     /// The usual way: alone, and as large as it gets.
     pub fn new(path: impl AsRef<Path>, who: &str) -> Self {
-        Self { path: path.as_ref().to_owned(), who: who.into(), alone: true, most_bytes: None }
+        let (path, create) = (path.as_ref().to_owned(), Create::default());
+        Self { path, who: who.into(), alone: true, create, most_bytes: None }
     }
 }
 
@@ -75,7 +89,7 @@ impl SqliteStore {
             return Err(OpenError::FolderMissing { folder });
         }
         let lock = lock::take(path, &options.who, options.alone)?;
-        let db = open::writer(path, options.most_bytes)?;
+        let db = open::writer(path, options.create, options.most_bytes)?;
         let id = open::id(&db, path)?;
         let readers = (0..READERS).map(|_| open::reader(path)).collect::<Result<_, _>>()?;
         let watch = Arc::new(Watch::begin(path, options.alone)?);

@@ -11,6 +11,7 @@ use super::fault::{OpenError, of_io, of_sql};
 use super::lock::private;
 use super::migrate::{KNOWN, migrate};
 use crate::model::ids::StoreId;
+use super::{Create, beside};
 
 /// Says in the file whose it is: "PoKe".
 const OURS: u32 = 0x506f_4b65;
@@ -27,8 +28,13 @@ const STATEMENTS: usize = 128;
 const LOG_KEPT: u64 = 64 << 20;
 
 /// The connection that writes. A new file is made where there is none.
-pub(super) fn writer(path: &Path, most_bytes: Option<u64>) -> Result<Connection, OpenError> {
+pub(super) fn writer(
+    path: &Path,
+    may_create: Create,
+    most_bytes: Option<u64>,
+) -> Result<Connection, OpenError> {
     let failed = |source| of_sql(path.to_owned(), source);
+    may_be_new(path, may_create)?;
     create(path)?;
     look_like_one(path)?;
     let db = connect(path).map_err(failed)?;
@@ -53,6 +59,7 @@ pub(super) fn writer(path: &Path, most_bytes: Option<u64>) -> Result<Connection,
         }
         known => known,
     })?;
+    remember(path)?;
     Ok(db)
 }
 
@@ -76,6 +83,37 @@ fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
     db.busy_timeout(BUSY)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(db)
+}
+
+/// Stays beside the store, and says that there was one: a store that is lost is not taken for a first start.
+const TRACE: &str = ".created";
+
+/// Refuses an empty or missing store where one was before.
+fn may_be_new(path: &Path, may_create: Create) -> Result<(), OpenError> {
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
+    // The trace first: another process may be filling the same new file, and leaves its trace last.
+    let trace = was_made(path) || length(&beside(path, "-wal")) > 0;
+    let is_new = length(path) == 0;
+    match may_create {
+        Create::Refuse if is_new => Err(OpenError::Missing { path: path.to_owned() }),
+        Create::First if is_new && trace => Err(OpenError::Lost { path: path.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+/// A store was made here.
+fn was_made(path: &Path) -> bool {
+    beside(path, TRACE).exists()
+}
+
+fn remember(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| of_io(path.to_owned(), source);
+    private(OpenOptions::new().write(true).create(true).truncate(false))
+        .open(beside(path, TRACE))
+        .map_err(failed)?;
+    #[cfg(unix)]
+    File::open(folder(path)).and_then(|it| it.sync_all()).map_err(failed)?;
+    Ok(())
 }
 
 /// The file, empty if it is new, readable by its owner alone: addresses of operations in it are signed.
@@ -196,7 +234,7 @@ mod tests {
     fn a_commit_is_synced_and_nobody_waits_for_readers() {
         let folder = std::env::temp_dir().join(format!("poolkeeper-open-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let db = writer(&folder.join("pools.db"), None).unwrap();
+        let db = writer(&folder.join("pools.db"), Create::First, None).unwrap();
         let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).unwrap();
         let mode: String = db.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
         // 2 is FULL.

@@ -75,8 +75,8 @@ async fn remembering(
             tracing::warn!("the store is memory: everything is forgotten at the end");
             serve(settings, access, Arc::new(MemoryStore::new()), manager, holder).await
         }
-        StoreAt::File { path, shared } => {
-            let options = Options { alone: !shared, ..Options::new(path, &holder) };
+        StoreAt::File { path, shared, create } => {
+            let options = Options { alone: !shared, create, ..Options::new(path, &holder) };
             // A large file is checked from end to end, and so much reading is no work for this thread.
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
             let store = opened.map_err(|_| BeginError::Fault)??;

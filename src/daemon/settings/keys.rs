@@ -89,6 +89,8 @@ keys! {
         "Where pools are remembered: a file on a local disk. `memory` forgets everything at the end, and is for trying out.";
     SHARED = "store.shared", "POOLKEEPER_STORE_SHARED", "false", Kind::Word(&["false", "true"]),
         "Whether other processes may have that file open too, and stand by: then the lease alone says who changes anything.";
+    CREATE = "store.create", "POOLKEEPER_STORE_CREATE", "first", Kind::Word(&["first", "allow", "refuse"]),
+        "Whether a new store is made where its file is missing or empty: first makes one only where none was before, allow also where one was, and refuse makes none. Set allow for one start alone: what the lost store remembered is forgotten.";
     LEASE = "lease.ttl", "POOLKEEPER_LEASE_TTL", "90s", between(Span::seconds(5), LONGEST_LEASE),
         "After a crash nobody changes anything for so long, at most. A turn that takes longer sends nothing more.";
     AT_ONCE = "turns.atOnce", "POOLKEEPER_TURNS_AT_ONCE", "16", Kind::Number(1, 1_000),

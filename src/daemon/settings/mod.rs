@@ -15,6 +15,7 @@ pub use read::{Fault, From};
 
 use super::access::Choice;
 use crate::adapters::azure::auth::Way;
+use crate::adapters::sqlite::Create;
 use crate::ambient::{Clock, SystemClock};
 use crate::api::http::auth::Role;
 use crate::memory::Keep;
@@ -54,6 +55,8 @@ pub enum StoreAt {
     File {
         path: PathBuf,
         shared: bool,
+        /// Whether a new one is made.
+        create: Create,
     },
 }
 
@@ -189,7 +192,15 @@ impl Effective {
             reload: self.span(&keys::RELOAD),
             store: match store.as_str() {
                 "memory" => StoreAt::Memory,
-                path => StoreAt::File { path: path.into(), shared: text(&keys::SHARED) == "true" },
+                path => StoreAt::File {
+                    path: path.into(),
+                    shared: text(&keys::SHARED) == "true",
+                    create: match text(&keys::CREATE).as_str() {
+                        "allow" => Create::Allow,
+                        "refuse" => Create::Refuse,
+                        _ => Create::First,
+                    },
+                },
             },
             lease_ttl: self.span(&keys::LEASE),
             at_once: text(&keys::AT_ONCE).parse().unwrap_or(1),
