@@ -332,6 +332,11 @@ pub trait Store {
         async { Ok(()) }
     }
 
+    /// No other process has it open, and none had it since this one opened it: an earlier holder of the lease has ended.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
     /// The last lease that was given, over or not.
     fn lease(&self) -> impl Future<Output = Result<Option<Lease>, StoreError>> + Send;
 }

@@ -1,4 +1,4 @@
-//! A daemon whose store is taken away while it runs.
+//! A daemon whose store is taken away while it runs, and one that begins on the store of a process that was killed.
 
 use std::fs;
 use std::sync::Arc;
@@ -59,5 +59,19 @@ async fn a_store_that_is_taken_away_ends_the_lease_at_once() {
     fs::rename(&aside, &file).unwrap();
     daemon.until("it leads again", |d| d.doors.board.house().is_ready()).await;
     daemon.until("and grows", |_| house.seen("web")["capacity"] == 5).await;
+    daemon.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_of_a_process_that_ended_is_taken_at_once() {
+    let house = House::new("ended", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 3, "1.0.0"));
+    let store = store(&house, "pools.db");
+    let lease = store.acquire("killed", house.clock.now(), Span::hours(1)).await.unwrap();
+    let daemon = Running::begin(open(&house, &store).await);
+    daemon.until("it leads", |d| d.doors.board.house().is_ready()).await;
+    let Lead::Ours(ours) = daemon.doors.board.house().lead else { panic!("it leads") };
+    assert!(house.clock.now() < lease.not_after, "before the old lease is over");
+    assert!(ours.epoch > lease.epoch);
     daemon.end().await;
 }

@@ -75,6 +75,7 @@ pub struct SqliteStore {
     readers: Readers,
     /// What the file said, when asked last, of writes by other connections.
     version: Arc<AtomicI64>,
+    alone: bool,
     /// Given back last.
     _lock: Lock,
 }
@@ -94,8 +95,8 @@ impl SqliteStore {
         let readers = (0..READERS).map(|_| open::reader(path)).collect::<Result<_, _>>()?;
         let watch = Arc::new(Watch::begin(path, options.alone)?);
         let readers = Readers::start(readers, Arc::clone(&watch))?;
-        let writer = Writer::start(db, watch)?;
-        Ok(Self { id, writer, readers, version: Arc::default(), _lock: lock })
+        let (writer, alone) = (Writer::start(db, watch)?, options.alone);
+        Ok(Self { id, writer, readers, version: Arc::default(), alone, _lock: lock })
     }
 }
 
@@ -211,5 +212,9 @@ impl Store for SqliteStore {
     /// A write of nothing meets what every write meets.
     async fn intact(&self) -> Result<(), StoreError> {
         self.writer.write(|_| Ok(())).await
+    }
+
+    fn is_alone(&self) -> bool {
+        self.alone
     }
 }

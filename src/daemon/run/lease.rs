@@ -55,6 +55,11 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
                     self.board.set_house(|house| house.store = None);
                     return lease;
                 }
+                // Its lock proves that no other process lives that could lead: who held the lease has ended.
+                Err(StoreError::Held { by, .. }) if self.store.is_alone() && self.end().await => {
+                    tracing::info!(holder = %by, "the process that led before has ended: its lease is taken over");
+                    continue;
+                }
                 Err(StoreError::Held { by, until }) => {
                     let say =
                         format!("another process leads, {by}, until {until} at least: waiting");
@@ -81,6 +86,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
                 }
             };
             self.clock.sleep_until(wait).await;
+        }
+    }
+
+    /// Ends the lease of a process that has ended. False: it cannot be done now.
+    async fn end(&self) -> bool {
+        match self.store.lease().await {
+            Ok(Some(last)) => self.store.resign(last.epoch, self.clock.now()).await.is_ok(),
+            _ => false,
         }
     }
 
