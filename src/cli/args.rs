@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use super::exit::{Exit, Failure};
 use super::shell::Shell;
 use super::{
-    client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, token,
-    validate,
+    client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
+    token, validate,
 };
 
 const ABOUT: &str =
@@ -131,6 +131,7 @@ commands! {
     SettleCapacity in client;
     TakeOver in client;
     Token in token;
+    Store in store;
     Simulate in simulate;
     Validate in validate;
     Emulate in emulate;

@@ -23,6 +23,7 @@ mod shell;
 mod simulate;
 mod source;
 mod status;
+mod store;
 mod table;
 pub mod term;
 mod text;

@@ -30,6 +30,11 @@ pub use crate::adapters::azure::{Anatomy, HealthSource};
 use crate::adapters::azure::path::SetPath;
 use crate::model::ids::ScaleSetId;
 
+/// What the daemon remembers in a file, for commands that copy and check it.
+pub mod store {
+    pub use crate::adapters::sqlite::{OpenError, Restoration, Summary, backup, check, restore};
+}
+
 /// Ways to say who we are, by the names that settings know them by.
 pub use crate::adapters::azure::auth::Way;
 

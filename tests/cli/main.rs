@@ -19,6 +19,7 @@ mod emulate;
 mod goldens;
 mod live;
 mod same;
+mod store;
 mod stream;
 mod support;
 mod troubles;

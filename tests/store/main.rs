@@ -8,6 +8,7 @@
 )]
 
 mod alike;
+mod copy;
 mod frozen;
 #[path = "../support/golden.rs"]
 mod golden;

@@ -46,27 +46,37 @@ pub enum OpenError {
     Foreign { path: PathBuf },
     #[error(
         "{} has schema {found} and this program knows schema {KNOWN}: start the newer program again, or restore the \
-         file as it was before it ran",
+         copy that it made beside the file (`poolkeeper store restore`), whose name ends in .schema-{KNOWN}",
         path.display()
     )]
     TooNew { path: PathBuf, found: u32 },
     #[error(
-        "{} is damaged ({said}): restore it from a backup; without one, move it away with \
+        "{} is damaged ({said}): restore it from a backup (`poolkeeper store restore`); without one, move it away with \
          its -wal and start once with store.create=allow, and all pools are as seen for the first time",
         path.display()
     )]
     Corrupt { path: PathBuf, said: Box<str> },
     #[error(
-        "{} is missing or empty, and a store was there before: put it back; to forget all \
+        "{} is missing or empty, and a store was there before: put it back (`poolkeeper store restore`); to forget all \
          holds, pauses, applied pools and what is under way, start once with store.create=allow",
         path.display()
     )]
     Lost { path: PathBuf },
     #[error(
-        "{} is missing or empty, and store.create=refuse makes no new one: put it back",
+        "{} is missing or empty, and store.create=refuse makes no new one: put it back (`poolkeeper store restore`)",
         path.display()
     )]
     Missing { path: PathBuf },
+    #[error("{} holds no store", path.display())]
+    NoStore { path: PathBuf },
+    #[error("{} is the place of a store: name another file for the copy", path.display())]
+    IsAStore { path: PathBuf },
+    #[error("{} could not be read", path.display())]
+    Unread {
+        path: PathBuf,
+        #[source]
+        source: StoreError,
+    },
     #[error("the disk is full: make room where {} lies", path.display())]
     Full { path: PathBuf },
     #[error("{} could not be brought to schema {number}", path.display())]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::copy::copy;
 use super::fault::{OpenError, of_io, of_sql};
 use super::lock::private;
 use super::migrate::{KNOWN, migrate};
@@ -53,6 +54,10 @@ pub(super) fn writer(
     if found == 0 {
         db.pragma_update(None, "application_id", OURS).map_err(failed)?;
     }
+    if found > 0 && found < KNOWN {
+        // An older program cannot read what a migration leaves: this is what it starts with again.
+        copy(&db, &beside(path, &format!(".schema-{found}")))?;
+    }
     migrate(&db, found).map_err(|stuck| match of_sql(path.to_owned(), stuck.source) {
         OpenError::Open { path, source } => {
             OpenError::Migrate { path, number: stuck.number, source }
@@ -77,7 +82,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
     Ok(db)
 }
 
-fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+pub(super) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(BUSY)?;
@@ -102,11 +107,11 @@ fn may_be_new(path: &Path, may_create: Create) -> Result<(), OpenError> {
 }
 
 /// A store was made here.
-fn was_made(path: &Path) -> bool {
+pub(super) fn was_made(path: &Path) -> bool {
     beside(path, TRACE).exists()
 }
 
-fn remember(path: &Path) -> Result<(), OpenError> {
+pub(super) fn remember(path: &Path) -> Result<(), OpenError> {
     let failed = |source| of_io(path.to_owned(), source);
     private(OpenOptions::new().write(true).create(true).truncate(false))
         .open(beside(path, TRACE))
@@ -133,7 +138,7 @@ fn create(path: &Path) -> Result<(), OpenError> {
 }
 
 /// A file with a few bytes of something else in it would be taken for an empty database, and written over.
-fn look_like_one(path: &Path) -> Result<(), OpenError> {
+pub(super) fn look_like_one(path: &Path) -> Result<(), OpenError> {
     let mut head = Vec::with_capacity(HEAD.len());
     let file = File::open(path).map_err(|source| of_io(path.to_owned(), source))?;
     match file.take(HEAD.len() as u64).read_to_end(&mut head) {
@@ -169,7 +174,7 @@ fn close_to_others(_: &Path) -> Result<(), OpenError> {
 }
 
 /// The schema of the file, 0 for an empty one, if it is one of ours and not from the future.
-fn identify(db: &Connection, path: &Path) -> Result<u32, OpenError> {
+pub(super) fn identify(db: &Connection, path: &Path) -> Result<u32, OpenError> {
     let failed = |source| of_sql(path.to_owned(), source);
     // One statement, one picture: another process may be filling the same new file.
     let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
@@ -185,7 +190,7 @@ fn identify(db: &Connection, path: &Path) -> Result<u32, OpenError> {
 }
 
 /// Every page is reachable, whole and in its order.
-fn check(db: &Connection, path: &Path) -> Result<(), OpenError> {
+pub(super) fn check(db: &Connection, path: &Path) -> Result<(), OpenError> {
     let said = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     match said {
         Ok(said) if said == "ok" => Ok(()),

@@ -8,6 +8,7 @@ mod told;
 use std::env;
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -18,6 +19,7 @@ use super::term::Style;
 use crate::daemon::door::{ListenError, NoDoor};
 use crate::daemon::run::{BeginError, Ended, NotOpened, ServeError, begin};
 use crate::daemon::settings::{Effective, Fault, Settings, Sources, keys};
+use crate::daemon::store::OpenError;
 use flags::Flags;
 
 const ABOUT: &str = "Keeps pools: the daemon";
@@ -81,21 +83,23 @@ impl Serve {
     }
 
     fn sources(&self) -> Result<Sources, Failure> {
-        let named = self.flags.settings.clone().or_else(|| env::var_os(keys::FILE).map(Into::into));
-        let file = match named {
-            Some(path) => {
-                let name = path.display().to_string();
-                let bytes = fs::read(&path).map_err(|error| Failure::unreadable(&name, &error))?;
-                Some((name, bytes))
-            }
-            None => None,
-        };
+        let file = settings_file(self.flags.settings.clone())?;
         // What is no text is none of ours.
         let variables = env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         Ok(Sources { file, variables: variables.collect(), flags: self.flags.said()? })
     }
+}
+
+/// The settings file by its name, and what is in it; as the environment names it where `named` does not.
+pub(super) fn settings_file(named: Option<PathBuf>) -> Result<Option<(String, Vec<u8>)>, Failure> {
+    let Some(path) = named.or_else(|| env::var_os(keys::FILE).map(Into::into)) else {
+        return Ok(None);
+    };
+    let name = path.display().to_string();
+    let bytes = fs::read(&path).map_err(|error| Failure::unreadable(&name, &error))?;
+    Ok(Some((name, bytes)))
 }
 
 /// All of them at once; the document names the first.
@@ -151,6 +155,11 @@ fn not_begun(error: BeginError) -> Failure {
             super::cloud::not_opened(&bad)
         }
         BeginError::Serve(ServeError::NotOpened(NotOpened::Trouble(trouble))) => trouble.into(),
+        BeginError::Store(OpenError::InUse { .. }) => {
+            // No second one on a store of its own: two that lead work against each other.
+            Failure::new(Exit::Internal, "store", error.to_string())
+                .help("`poolkeeper status` asks the one that runs; --set store.shared=true on both lets this one stand by")
+        }
         // The error itself says what to do. A second store beside the first one is no remedy.
         BeginError::Store(_) => Failure::new(Exit::Internal, "store", error.to_string()),
         BeginError::Door(no_door) => closed(&no_door),

@@ -1,0 +1,164 @@
+//! `store`: copies of what the daemon remembers, made while it runs, checked, and put back.
+//!
+//! Never here: a line of SQL, or a rule about files (both are the store's). Begin with [`Store::run`].
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::args::with_exit_codes;
+use super::exit::{Exit, Failure};
+use super::serve::settings_file;
+use super::shell::Shell;
+use super::text::count;
+use crate::api::v1::API_VERSION;
+use crate::daemon::settings::{Sources, StoreAt, keys};
+use crate::daemon::store::{OpenError, Restoration, Summary, backup, check, restore};
+
+const ABOUT: &str = "Backs up, checks and restores the store of the daemon";
+const MORE: &str = "\
+backup copies the store while the daemon runs, and gives the copy its name only when it is whole and on the disk. check \
+reads every record of a store or of a copy. restore puts a copy in the place of the store: the daemon must be stopped, \
+and the store that was there is kept beside it.";
+const EXAMPLES: &str = "\
+Examples:
+  poolkeeper store backup backups/monday.db
+  poolkeeper store check
+  poolkeeper store check backups/monday.db
+  poolkeeper store restore backups/monday.db --store poolkeeper.db";
+
+#[derive(Debug, Args)]
+#[command(about = ABOUT, long_about = format!("{ABOUT}.\n\n{MORE}"), after_long_help = with_exit_codes(EXAMPLES))]
+pub struct Store {
+    #[command(subcommand)]
+    deed: Deed,
+
+    /// The store; as the settings name it where not given
+    #[arg(long, global = true, value_name = "PATH")]
+    store: Option<PathBuf>,
+
+    /// The settings file that names it; POOLKEEPER_SETTINGS where not given
+    #[arg(long, global = true, value_name = "FILE")]
+    settings: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Deed {
+    /// Copies the store to a file, also while the daemon runs
+    Backup { to: PathBuf },
+    /// Reads every record of the store, or of a copy of it
+    Check { file: Option<PathBuf> },
+    /// Puts a copy in the place of the store of a daemon that is stopped
+    Restore { from: PathBuf },
+}
+
+impl Store {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+        let json = shell.one_document("store")?;
+        let (verb, file, done) = match &self.deed {
+            Deed::Backup { to } => ("copied to", to.clone(), backup(&self.path()?, to)),
+            Deed::Check { file } => {
+                let path = file.clone().map_or_else(|| self.path(), Ok)?;
+                ("whole:", path.clone(), check(&path))
+            }
+            Deed::Restore { from } => return self.restore(from, json, shell),
+        };
+        let summary = done.map_err(|error| refused(&error))?;
+        told(verb, &file, &summary, None, json, shell)
+    }
+
+    fn restore(&self, from: &Path, json: bool, shell: &mut Shell) -> Result<Exit, Failure> {
+        let path = self.path()?;
+        let who = format!("poolkeeper store restore, process {}", std::process::id());
+        let Restoration { summary, before } =
+            restore(from, &path, &who).map_err(|error| refused(&error))?;
+        told("restored:", &path, &summary, before.as_deref(), json, shell)
+    }
+
+    /// The store as the daemon would find it.
+    fn path(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.store {
+            return Ok(path.clone());
+        }
+        let variables = env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        let file = settings_file(self.settings.clone())?;
+        let sources = Sources { file, variables: variables.collect(), flags: Vec::new() };
+        let settled = sources.settle().map_err(|faults| {
+            let said = faults.first().map(ToString::to_string).unwrap_or_default();
+            Failure::new(Exit::Input, "badValue", said)
+        })?;
+        match settled.settings().store {
+            StoreAt::File { path, .. } => Ok(path),
+            StoreAt::Memory => {
+                let say = format!("{} is memory, which has no file", keys::STORE.name);
+                Err(Failure::usage(say).help("name the store with --store"))
+            }
+        }
+    }
+}
+
+fn told(
+    verb: &str,
+    file: &Path,
+    summary: &Summary,
+    before: Option<&Path>,
+    json: bool,
+    shell: &mut Shell,
+) -> Result<Exit, Failure> {
+    let is_whole = summary.damaged.is_empty();
+    if json {
+        shell.line(&document(file, summary, before).to_string())?;
+    } else {
+        let verb = if is_whole { verb } else { "damaged:" };
+        shell.line(&format!("{verb} {} ({})", file.display(), what(summary)))?;
+        for (pool, why) in &summary.damaged {
+            shell.line(&format!("pool {pool}: {why}"))?;
+        }
+        if let Some(before) = before {
+            shell.line(&format!("what was there before is kept: {}", before.display()))?;
+        }
+    }
+    Ok(if is_whole { Exit::Done } else { Exit::Internal })
+}
+
+fn what(summary: &Summary) -> String {
+    let (pools, documents) = (count(summary.pools, "pool"), summary.documents);
+    let lease = match &summary.lease {
+        Some(lease) if lease.is_given_up() => format!("; epoch {}", lease.epoch.0),
+        Some(lease) => {
+            format!("; epoch {}, led by {} until {}", lease.epoch.0, lease.holder, lease.not_after)
+        }
+        None => String::new(),
+    };
+    format!("schema {}; {pools}, {documents} applied over the API{lease}", summary.schema)
+}
+
+fn document(file: &Path, summary: &Summary, before: Option<&Path>) -> Value {
+    let damaged = summary.damaged.iter();
+    let damaged =
+        damaged.map(|(pool, why)| json!({"pool": pool.as_str(), "message": why.to_string()}));
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "StoreSummary",
+        "file": file.display().to_string(),
+        "schema": summary.schema,
+        "pools": summary.pools,
+        "documents": summary.documents,
+        "epoch": summary.lease.as_ref().map(|lease| lease.epoch.0),
+        "damaged": damaged.collect::<Vec<_>>(),
+        "before": before.map(|before| before.display().to_string()),
+    })
+}
+
+fn refused(error: &OpenError) -> Failure {
+    let failure = Failure::new(Exit::Internal, "store", error.to_string());
+    match error {
+        OpenError::NoStore { .. } => failure.help("name the store with --store"),
+        OpenError::InUse { .. } => failure.help("a store that is in use is not replaced"),
+        _ => failure,
+    }
+}
