@@ -1,7 +1,7 @@
 //! Pools put under management and taken out of it.
 
-use poolkeeper::api::http::Origin;
-use poolkeeper::memory::{Desk, Store};
+use poolkeeper::api::http::{Origin, View};
+use poolkeeper::memory::{Desk, Found, Store};
 use poolkeeper::model::ids::PoolName;
 
 use crate::kit::{Ask, Kit, document};
@@ -61,6 +61,43 @@ async fn a_pool_whose_file_is_missing_is_removed_and_not_applied() {
     kit.ask(Ask::new("DELETE", path)).await.is(200, "");
     kit.get("/api/v1/pools/batch").await.is(404, "notFound");
     assert_eq!(kit.audit().await.last().unwrap(), "local remove batch/ (x): asked");
+}
+
+/// The house knows pools that no view shows, such as those of a file that is bad now.
+#[tokio::test]
+async fn a_document_that_the_house_refuses_is_taken_back() {
+    let kit = Kit::open().await;
+    let (new, path) = (PoolName::new("new"), "/api/v1/pools/new?why=x");
+    kit.house.lock().refuses = true;
+    kit.ask(put(path, &document("new", 3))).await.is(409, "refused");
+    assert_eq!(kit.store.document(&new).await.unwrap(), None);
+    kit.get("/api/v1/pools/new").await.is(404, "notFound");
+    assert_eq!(kit.audit().await.last().unwrap(), "local apply new/ (x): refused");
+    // Of a pool that is managed the document before stays.
+    kit.house.lock().refuses = false;
+    kit.ask(put(path, &document("new", 3))).await.is(201, "");
+    kit.house.lock().refuses = true;
+    kit.ask(put(path, &document("new", 4))).await.is(409, "refused");
+    let kept = kit.store.document(&new).await.unwrap().unwrap();
+    assert_eq!(*kept.text, *document("new", 3));
+}
+
+#[tokio::test]
+async fn a_refused_document_is_listed_and_can_be_deleted() {
+    let kit = Kit::open().await;
+    let old = PoolName::new("old");
+    let text = document("old", 3);
+    kit.store.put_document(&old, &text, "ann", kit.house.lock().now, Found::Nothing).await.unwrap();
+    kit.house.lock().refuses = true;
+    kit.house.reload(&old).await;
+    let list = kit.get("/api/v1/pools").await.json();
+    let refused = &list["refused"];
+    assert_eq!((&refused[0]["name"], refused[1].is_null()), (&"old".into(), true), "{list}");
+    assert!(refused[0]["message"].as_str().unwrap().contains("scale set"), "{list}");
+    kit.ask(Ask::new("DELETE", "/api/v1/pools/old?why=x")).await.is(200, "");
+    assert_eq!(kit.store.document(&old).await.unwrap(), None);
+    assert_eq!(kit.get("/api/v1/pools").await.json()["refused"].as_array().unwrap().len(), 0);
+    kit.ask(Ask::new("DELETE", "/api/v1/pools/old?why=x")).await.is(404, "notFound");
 }
 
 #[tokio::test]

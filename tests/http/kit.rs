@@ -49,6 +49,9 @@ pub struct Known {
     pub scenes: BTreeMap<PoolName, Scene>,
     pub woken: Vec<PoolName>,
     pub ready: bool,
+    /// It takes no document in.
+    pub refuses: bool,
+    pub refused: Option<(PoolName, Box<str>)>,
     /// By status.
     pub answered: BTreeMap<u16, u32>,
 }
@@ -87,9 +90,14 @@ impl View for House {
         self.lock().woken.push(name.clone());
     }
 
-    async fn reload(&self, name: &PoolName) {
+    async fn reload(&self, name: &PoolName) -> bool {
         let document = self.store.document(name).await.unwrap();
         let mut known = self.lock();
+        known.refused = None;
+        if document.is_some() && known.refuses {
+            known.refused = Some((name.clone(), "another pool has this scale set".into()));
+            return true;
+        }
         match document {
             None => drop(known.pools.remove(name)),
             Some(document) => {
@@ -104,10 +112,15 @@ impl View for House {
                 known.pools.insert(name.clone(), pool);
             }
         }
+        true
     }
 
-    async fn let_go(&self, name: &PoolName) {
-        self.lock().pools.remove(name);
+    fn refused(&self) -> Vec<(PoolName, Box<str>)> {
+        self.lock().refused.iter().cloned().collect()
+    }
+
+    async fn let_go(&self, name: &PoolName) -> bool {
+        self.lock().pools.remove(name).is_some()
     }
 
     fn readiness(&self) -> Readiness {
@@ -218,7 +231,16 @@ impl Kit {
         let pools = [web, batch].into_iter().map(|pool| (pool.policy.name.clone(), pool)).collect();
         let scenes = [(scene.policy.name.clone(), scene)].into_iter().collect();
         let (woken, answered) = (Vec::new(), BTreeMap::new());
-        let known = Known { now: NOW, pools, scenes, woken, ready: true, answered };
+        let known = Known {
+            now: NOW,
+            pools,
+            scenes,
+            woken,
+            ready: true,
+            refuses: false,
+            refused: None,
+            answered,
+        };
         let known = Arc::new(Mutex::new(known));
         let house =
             House { known, store: Arc::clone(&store), news: Arc::new(watch::Sender::new(0)) };

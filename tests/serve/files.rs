@@ -1,6 +1,11 @@
 //! The folder of pool files while the daemon runs.
 
+use poolkeeper::ambient::Clock;
+use poolkeeper::api::http::View;
 use poolkeeper::daemon::board::Standing;
+use poolkeeper::daemon::door::Front;
+use poolkeeper::memory::{Desk, Found};
+use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Span;
 
 use super::kit::*;
@@ -33,6 +38,24 @@ async fn files_come_change_spoil_and_go() {
         daemon.doors.board.pools().iter().map(|p| p.policy.name.to_string()).collect();
     assert_eq!(names, ["api", "web"], "a pool never seen good is not begun");
     assert_eq!(daemon.pool("web").unwrap().policy.count, 4);
+    daemon.end().await;
+}
+
+/// A document that came between its refusal and the end of the process, as after a crash.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_was_never_managed_wins_no_restart_against_a_file() {
+    let house = House::new("restart", &[("web", 3)]).await;
+    house.write("web.yaml", &pool("web", 3, "1.0.0"));
+    let other = pool("other", 1, "1.0.0").replace("Sets/other", "Sets/web");
+    let (name, now) = (PoolName::new("other"), house.clock.now());
+    house.store.put_document(&name, &other, "ann", now, Found::Nothing).await.unwrap();
+    let daemon = house.begin().await;
+    daemon.until("the file has its set", |d| d.looked_at("web").is_some()).await;
+    assert!(daemon.pool("other").is_none());
+    let front = Front::new(daemon.doors.clone());
+    let refused = front.refused();
+    assert!(refused.len() == 1 && refused[0].0 == name, "{refused:?}");
+    assert!(front.troubles().iter().any(|trouble| trouble.contains("1 documents")));
     daemon.end().await;
 }
 

@@ -11,8 +11,8 @@ use super::copy::copy;
 use super::fault::{OpenError, of_io, of_sql};
 use super::lock::private;
 use super::migrate::{KNOWN, migrate};
-use crate::model::ids::StoreId;
 use super::{Create, beside};
+use crate::model::ids::StoreId;
 
 /// Says in the file whose it is: "PoKe".
 const OURS: u32 = 0x506f_4b65;

@@ -13,7 +13,7 @@ use crate::api::v1::API_VERSION;
 use crate::api::v1::pool::{Pools, to_json};
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::asked::Removed;
-use crate::memory::{Audit, Desk, Found, Put, Store, StoreError};
+use crate::memory::{Audit, Desk, Document, Found, Put, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 
@@ -32,11 +32,18 @@ where
     stays(current.as_ref(), &policy)?;
     alone(house, &policy)?;
     let text = std::str::from_utf8(&call.body).unwrap_or_default();
-    let found = stored(house, &name).await?;
+    let before = document(house, &name).await?;
+    let found = found(before.as_ref());
     write_down(house, call, &name, "apply", &why, "asked").await?;
     let put = house.store.put_document(&name, text, call.who(), call.now, found).await;
-    settle(house, call, &name, "apply", &why, put).await?;
-    house.view.reload(&name).await;
+    let revision = settle(house, call, &name, "apply", &why, put).await?;
+    if house.view.reload(&name).await
+        && let Some((_, fault)) = house.view.refused().into_iter().find(|(pool, _)| *pool == name)
+    {
+        take_back(house, &name, before, revision).await?;
+        write_down(house, call, &name, "apply", &why, "refused").await?;
+        return Err(Problem::conflict("refused", fault.to_string()));
+    }
     let answer = Answer::tagged_bytes(to_json(&policy).into());
     let status = if current.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     Ok(Answer { status, ..answer })
@@ -51,15 +58,20 @@ where
     let name = call.pool();
     let _one_at_a_time = house.applying.lock().await;
     let current = house.view.pool(&name);
-    let Some(current) = current else { return Err(Problem::not_found("pool", name.as_str())) };
-    conditions(call, Some(&current))?;
-    if matches!(current.origin, Origin::Missing(_)) {
-        write_down(house, call, &name, "remove", &why, "asked").await?;
-        house.view.let_go(&name).await;
-        return Ok(removed(call, &name, &why));
+    conditions(call, current.as_ref())?;
+    let document = document(house, &name).await?;
+    match (&document, &current) {
+        (None, None) => return Err(Problem::not_found("pool", name.as_str())),
+        (None, Some(Pool { origin: Origin::Missing(_), .. })) => {
+            write_down(house, call, &name, "remove", &why, "asked").await?;
+            house.view.let_go(&name).await;
+            return Ok(removed(call, &name, &why));
+        }
+        (None, _) => own(current.as_ref(), &name)?,
+        // A refused document is removed as a managed one is.
+        (Some(_), _) => {}
     }
-    own(Some(&current), &name)?;
-    let found = stored(house, &name).await?;
+    let found = found(document.as_ref());
     write_down(house, call, &name, "remove", &why, "asked").await?;
     let put = house.store.remove_document(&name, found).await;
     settle(house, call, &name, "remove", &why, put).await?;
@@ -163,9 +175,34 @@ fn alone<S, V: View>(house: &House<S, V>, policy: &Policy) -> Result<(), Problem
     Ok(())
 }
 
-async fn stored<S: Desk, V>(house: &House<S, V>, name: &PoolName) -> Result<Found, Problem> {
-    let document = house.store.document(name).await.map_err(|error| Problem::store(&error))?;
-    Ok(document.map_or(Found::Nothing, |document| Found::Revision(document.revision)))
+async fn document<S: Desk, V>(
+    house: &House<S, V>,
+    name: &PoolName,
+) -> Result<Option<Document>, Problem> {
+    house.store.document(name).await.map_err(|error| Problem::store(&error))
+}
+
+fn found(document: Option<&Document>) -> Found {
+    document.map_or(Found::Nothing, |document| Found::Revision(document.revision))
+}
+
+/// The document is refused where all pools are known: the store keeps what it had before.
+async fn take_back<S: Desk, V: View>(
+    house: &House<S, V>,
+    name: &PoolName,
+    before: Option<Document>,
+    revision: u64,
+) -> Result<(), Problem> {
+    let found = Found::Revision(revision);
+    let put = match before {
+        Some(Document { text, who, at, .. }) => {
+            house.store.put_document(name, &text, &who, at, found).await
+        }
+        None => house.store.remove_document(name, found).await,
+    };
+    put.map_err(|error| Problem::store(&error))?;
+    house.view.reload(name).await;
+    Ok(())
 }
 
 /// What came of the writing; where it was not what was asked for, the audit says so too.
@@ -176,9 +213,9 @@ async fn settle<S: Desk, V>(
     verb: &str,
     why: &str,
     put: Result<Put, StoreError>,
-) -> Result<(), Problem> {
+) -> Result<u64, Problem> {
     let (came, problem) = match put {
-        Ok(Put::Done { .. }) => return Ok(()),
+        Ok(Put::Done { revision }) => return Ok(revision),
         Ok(Put::Stale { .. }) => {
             let say = "the document was changed at the same time";
             ("stale", Problem::conflict("changedMeanwhile", say))

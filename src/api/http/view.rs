@@ -129,11 +129,15 @@ pub trait View: Send + Sync + 'static {
     /// Something was asked of this pool: its turn jumps the queue.
     fn wake(&self, name: &PoolName);
 
-    /// The document of this pool was put or removed in the store: take it up. Ready when [`View::pool`] shows it.
-    fn reload(&self, name: &PoolName) -> impl Future<Output = ()> + Send;
+    /// The document of this pool was put or removed in the store: take it up. Ready when [`View::pool`] shows it, or
+    /// [`View::refused`] does. False: the house ends, and takes up nothing more.
+    fn reload(&self, name: &PoolName) -> impl Future<Output = bool> + Send;
+
+    /// Documents in the store that are not taken in, and why.
+    fn refused(&self) -> Vec<(PoolName, Box<str>)>;
 
     /// A person removes a pool whose file is missing. Ready when [`View::pool`] shows it no more.
-    fn let_go(&self, name: &PoolName) -> impl Future<Output = ()> + Send;
+    fn let_go(&self, name: &PoolName) -> impl Future<Output = bool> + Send;
 
     fn readiness(&self) -> Readiness;
 

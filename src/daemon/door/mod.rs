@@ -105,12 +105,16 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
         }
     }
 
-    async fn reload(&self, _: &PoolName) {
-        self.0.take_up(None).await;
+    async fn reload(&self, _: &PoolName) -> bool {
+        self.0.take_up(None).await
     }
 
-    async fn let_go(&self, name: &PoolName) {
-        self.0.take_up(Some(name.clone())).await;
+    fn refused(&self) -> Vec<(PoolName, Box<str>)> {
+        self.0.refused().to_vec()
+    }
+
+    async fn let_go(&self, name: &PoolName) -> bool {
+        self.0.take_up(Some(name.clone())).await
     }
 
     fn readiness(&self) -> Readiness {
@@ -119,7 +123,13 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
     }
 
     fn troubles(&self) -> Vec<String> {
-        troubles(&self.0.board.house(), self.now())
+        let mut troubles = troubles(&self.0.board.house(), self.now());
+        let refused = self.0.refused().len();
+        if refused > 0 {
+            let say = "documents of applied pools are refused; `poolkeeper get -o json` lists them";
+            troubles.push(format!("{refused} {say}"));
+        }
+        troubles
     }
 
     fn answered(&self, status: u16) {

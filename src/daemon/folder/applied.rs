@@ -18,6 +18,8 @@ pub(super) struct Applied {
     read: Result<Arc<Policy>, Vec<Diagnostic>>,
     /// By the last good word of the pool.
     pub good: Option<Arc<Policy>>,
+    /// Why it is not taken in as it is now.
+    pub refused: Option<Box<str>>,
 }
 
 impl Folder {
@@ -39,9 +41,16 @@ impl Folder {
                 Some(known) if **known == policy => Arc::clone(known),
                 _ => Arc::new(policy),
             });
-            let applied = Applied { revision: document.revision, read, good };
+            let (revision, refused) = (document.revision, None);
+            let applied = Applied { revision, read, good, refused };
             self.applied.insert(document.pool.clone(), applied);
         }
+    }
+
+    /// Documents that are kept and not taken in, and why.
+    pub fn refused(&self) -> impl Iterator<Item = (PoolName, Box<str>)> {
+        let all = self.applied.iter();
+        all.filter_map(|(name, applied)| Some((name.clone(), applied.refused.clone()?)))
     }
 
     /// What documents claim, before any file may claim what is new in it.
@@ -56,6 +65,7 @@ impl Folder {
                 Ok(policy) => policy,
                 Err(wrong) => {
                     faults.extend(wrong.iter().cloned());
+                    applied.refused = wrong.first().map(|fault| fault.to_string().into());
                     continue;
                 }
             };
@@ -63,6 +73,7 @@ impl Folder {
                 Some(_) => moved(policy, &label, &self.pools),
                 None => taken(policy, &label, &of_files).or_else(|| taken(policy, &label, &claims)),
             };
+            applied.refused = fault.as_ref().map(|fault| fault.to_string().into());
             match fault {
                 Some(fault) => faults.push(fault),
                 None => {

@@ -11,7 +11,7 @@ use crate::api::v1::diagnostic::Diagnostic;
 use crate::daemon::board::{Board, FilesSeen};
 use crate::daemon::folder::{Folder, Listing, Meant};
 use crate::daemon::notify::Manager;
-use crate::memory::Desk;
+use crate::memory::{Desk, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 
@@ -25,6 +25,8 @@ pub(super) struct Pools {
     pub faults: Arc<[Diagnostic]>,
     /// True: pools are otherwise than before.
     pub changes: u64,
+    /// Documents that are kept and not taken in, and why.
+    pub refused: Arc<[(PoolName, Box<str>)]>,
     /// They were looked at.
     pub looked: bool,
 }
@@ -57,7 +59,7 @@ enum Why {
     Documents(Look),
 }
 
-impl<S: Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
+impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
     /// Has looked once when this returns, and goes on looking until the end. False: told to stop before.
     pub async fn begin(self) -> bool {
         let Self { folder, store, every, clock, ask, mut look, tell, manager, board, stopping } =
@@ -68,11 +70,13 @@ impl<S: Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
         let stop = stopping.clone();
         let first = async {
             // Without the documents a file could take what one of them has.
-            while !take(&folder, &*store).await {
+            while !take(&folder, &*store, Which::Managed).await {
                 clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
             }
             let found = disk.first_look(&folder).await;
-            looked(&folder, &Pools::default(), Some(found)).await
+            let managed = looked(&folder, &Pools::default(), Some(found)).await;
+            take(&folder, &*store, Which::All).await;
+            looked(&folder, &managed, None).await
         };
         let first = tokio::select! {
             biased;
@@ -92,7 +96,7 @@ impl<S: Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
                 if matches!(why, Why::Asked) {
                     manager.reloading();
                 }
-                take(&folder, &*store).await;
+                take(&folder, &*store, Which::All).await;
                 if let Why::Documents(Look { let_go: Some(pool), .. }) = &why {
                     folder.lock().unwrap_or_else(PoisonError::into_inner).let_go(pool);
                 }
@@ -159,9 +163,25 @@ impl<C: Ticks> Disk<C> {
     }
 }
 
+/// Which documents are taken up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// Those whose pools had a turn. They go before files at a start; one that was refused had none, and goes after them.
+    Managed,
+    All,
+}
+
 /// The documents that the store has now. False: it does not say; they stay what they were.
-async fn take<S: Desk>(folder: &Mutex<Folder>, store: &S) -> bool {
-    match store.documents().await {
+async fn take<S: Store + Desk>(folder: &Mutex<Folder>, store: &S, which: Which) -> bool {
+    let documents = async {
+        let mut documents = store.documents().await?;
+        if which == Which::Managed {
+            let known = store.pools().await?;
+            documents.retain(|document| known.binary_search(&document.pool).is_ok());
+        }
+        Ok::<_, StoreError>(documents)
+    };
+    match documents.await {
         Ok(documents) => {
             folder.lock().unwrap_or_else(PoisonError::into_inner).take(&documents);
             true
@@ -187,9 +207,9 @@ async fn looked(
             folder.found(found, at);
         }
         let looked = folder.settled();
-        (looked, folder.pools().cloned().collect::<Arc<[Meant]>>())
+        (looked, folder.pools().cloned().collect::<Arc<[Meant]>>(), folder.refused().collect())
     });
-    let Ok((looked, meant)) = looked.await else {
+    let Ok((looked, meant, refused)) = looked.await else {
         tracing::error!("looking at the pool files failed; all pools go on as they were");
         return before.clone();
     };
@@ -204,5 +224,5 @@ async fn looked(
         tracing::info!("all pool files and documents are sound again");
     }
     let changed = !looked.set.is_empty() || !looked.gone.is_empty();
-    Pools { meant, faults, changes: before.changes + u64::from(changed), looked: true }
+    Pools { meant, faults, changes: before.changes + u64::from(changed), refused, looked: true }
 }

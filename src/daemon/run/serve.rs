@@ -98,6 +98,11 @@ impl<S, C: Ticks> Doors<S, C> {
         Arc::clone(&self.pools.borrow().meant)
     }
 
+    /// Documents that are kept and not taken in, and why.
+    pub(in crate::daemon) fn refused(&self) -> Arc<[(PoolName, Box<str>)]> {
+        Arc::clone(&self.pools.borrow().refused)
+    }
+
     /// Once pool files and documents were looked at for the first time.
     pub(in crate::daemon) async fn looked(&self) {
         // Nobody is left to look where this fails: what is served then ends with the house.
@@ -105,12 +110,10 @@ impl<S, C: Ticks> Doors<S, C> {
     }
 
     /// Documents are otherwise, or a person lets go of a pool whose file is missing: ready when that was taken up.
-    pub(in crate::daemon) async fn take_up(&self, let_go: Option<PoolName>) {
+    /// False: the house ends, and takes up nothing more.
+    pub(in crate::daemon) async fn take_up(&self, let_go: Option<PoolName>) -> bool {
         let (done, is_done) = oneshot::channel();
-        if self.look.send(Look { let_go, done }).await.is_ok() {
-            // A house that ends takes up nothing more; the document is in the store.
-            let _ended = is_done.await.is_err();
-        }
+        self.look.send(Look { let_go, done }).await.is_ok() && is_done.await.is_ok()
     }
 }
 

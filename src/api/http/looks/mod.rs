@@ -22,7 +22,7 @@ use crate::api::v1::foremost::foremost;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::{
     EstimateShown, Explanation, HoldShown, IgnoredShown, PoolList, PoolNumbers, PoolStatus,
-    TroubleShown,
+    RefusedDocument, TroubleShown,
 };
 use crate::api::v1::resources::told::{Health, ReadyShown};
 use crate::api::v1::{API_VERSION, plan as document, pool as pools};
@@ -57,7 +57,11 @@ pub fn pools<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Answer, Pro
     let mut later = all.iter().filter(|pool| pool.policy.name.as_str() > after);
     let items: Vec<PoolStatus> = later.by_ref().take(limit).map(of_pool).collect();
     let next = later.next().and(items.last()).map(|last| last.name.clone());
-    Ok(Answer::tagged(&PoolList { api_version: API_VERSION, kind: "PoolList", items, next }))
+    let refused = house.view.refused().into_iter();
+    let refused =
+        refused.map(|(name, why)| RefusedDocument { name: name.to_string(), message: why.into() });
+    let (refused, kind) = (refused.collect(), "PoolList");
+    Ok(Answer::tagged(&PoolList { api_version: API_VERSION, kind, items, refused, next }))
 }
 
 pub fn pool<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Answer, Problem> {

@@ -86,8 +86,16 @@ answers! {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub items: Vec<PoolStatus>,
+        /// Documents that were applied and are not taken in. `remove` takes each away.
+        pub refused: Vec<RefusedDocument>,
         /// Give it as `after` for the next page; null: that was the last.
         pub next: Option<String>,
+    }
+
+    pub struct RefusedDocument {
+        pub name: String,
+        /// Why it is refused.
+        pub message: String,
     }
 
     /// The rollout of a pool: the one that is open, or how the last one ended.

@@ -32,6 +32,7 @@ pub const CODES: &[&str] = &[
     "otherPool",
     "otherScaleSet",
     "preconditionFailed",
+    "refused",
     "scaleSetTaken",
     "storeUnavailable",
     "timedOut",
