@@ -82,9 +82,35 @@ impl ScaleSetId {
         &self.0
     }
 
+    /// Whether it names a scale set and nothing else: an id that climbs, carries a query or goes on under the set would
+    /// lead a call elsewhere.
+    pub fn is_whole(&self) -> bool {
+        let parts: Vec<&str> = self.0.split('/').collect();
+        let [before, subscriptions, id, groups, group, providers, provider, kind, name] = parts[..]
+        else {
+            return false;
+        };
+        let words = [
+            (subscriptions, "subscriptions"),
+            (groups, "resourceGroups"),
+            (providers, "providers"),
+            (provider, "Microsoft.Compute"),
+            (kind, "virtualMachineScaleSets"),
+        ];
+        before.is_empty()
+            && words.iter().all(|(part, word)| part.eq_ignore_ascii_case(word))
+            && [id, group, name].into_iter().all(is_name)
+    }
+
     fn folded(&self) -> impl Iterator<Item = u8> {
         self.0.bytes().map(|byte| byte.to_ascii_lowercase())
     }
+}
+
+/// What Azure allows in names; above all no dots alone, which would climb.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "-_.()".contains(c);
+    !name.is_empty() && name.chars().all(plain) && !name.chars().all(|c| c == '.')
 }
 
 impl PartialEq for ScaleSetId {

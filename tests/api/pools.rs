@@ -205,11 +205,11 @@ const WHOLE: &[(&str, &[&str])] = &[
         &["3:7 name wrongType", "4:1 scaleSet missingKey", "6:3 replicas.profiles notBuilt"],
     ),
     (
-        "apiVersion: poolkeeper/v1\nkind: Pool\nname: a\nscaleSet: /a\nreplicas:\n  owner: scaleSet\n  count: 3\n",
+        "apiVersion: poolkeeper/v1\nkind: Pool\nname: a\nscaleSet: /subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/a\nreplicas:\n  owner: scaleSet\n  count: 3\n",
         &["7:10 replicas.count contradiction"],
     ),
     (
-        "apiVersion: poolkeeper/v1\nkind: Pool\nname: a\nscaleSet: /a\nreplicas:\n  owner: me\n  count: many\n  counts: 1\n",
+        "apiVersion: poolkeeper/v1\nkind: Pool\nname: a\nscaleSet: /subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/a\nreplicas:\n  owner: me\n  count: many\n  counts: 1\n",
         &[
             "6:10 replicas.owner badValue",
             "7:10 replicas.count wrongType",
@@ -285,6 +285,36 @@ fn every_fault_of_a_file_is_named_at_once() {
 }
 
 #[test]
+fn a_slash_at_its_end_makes_no_other_scale_set() {
+    let other = LEAST.replace("name: web", "name: other").replace("Sets/web", "Sets/Web/");
+    let (_, faults) = read(&format!("{LEAST}---\n{other}"));
+    assert_eq!(short(&faults), ["10:11 scaleSet duplicatePool"]);
+}
+
+/// Ids that no call to Azure could be made with.
+#[test]
+fn an_id_that_is_no_scale_set_is_refused() {
+    let id = "/subscriptions/s/resourceGroups/rg/";
+    for (wrong, help) in [
+        ("/subscriptions/s/resourceGroups/x/../rg/", "/subscriptions/<id>"),
+        ("/subscriptions/%62/resourceGroups/rg/", "/subscriptions/<id>"),
+        ("//evil.example/subscriptions/s/resourceGroups/rg/", "/subscriptions/<id>"),
+        (
+            "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/a/",
+            "AKS",
+        ),
+    ] {
+        let (pools, faults) = read(&LEAST.replace(id, wrong));
+        assert_eq!((pools.len(), short(&faults)), (0, vec!["4:11 scaleSet badValue".to_owned()]));
+        assert!(faults[0].help.as_ref().unwrap().contains(help), "{faults:?}");
+    }
+    for under in ["web?x=1", "web/virtualMachines/0"] {
+        let (_, faults) = read(&LEAST.replace("/web", &format!("/{under}")));
+        assert_eq!(short(&faults), ["4:11 scaleSet badValue"], "{under}");
+    }
+}
+
+#[test]
 fn names_and_scale_sets_are_taken_once() {
     let other = LEAST.replace("name: web", "name: WEB").replace("Sets/web", "Sets/other");
     let (pools, faults) = read(&format!("{LEAST}---\n{other}"));
@@ -308,7 +338,7 @@ fn a_sound_document_beside_a_bad_one_is_read() {
 
 #[test]
 fn inside_another_document_version_and_kind_may_be_left_out() {
-    let pool = r#"{"name":"web","scaleSet":"/s","replicas":{"owner":"scaleSet"},"rollout":{"maxAge":"30d"}}"#;
+    let pool = r#"{"name":"web","scaleSet":"/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/a","replicas":{"owner":"scaleSet"},"rollout":{"maxAge":"30d"}}"#;
     let policy = read_inside(pool).unwrap();
     assert_eq!((policy.owner, policy.rollout.max_age), (Owner::ScaleSet, Some(Span::days(30))));
     assert_eq!(short(&read_inside("[]").unwrap_err()), ["1:1  wrongType"]);

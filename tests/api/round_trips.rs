@@ -105,7 +105,7 @@ fn model() -> impl Strategy<Value = OwnedModel> {
 prop_compose! {
     fn policy()(
         name in "[a-z][a-z0-9_.-]{0,20}",
-        set in "/[a-zA-Z/…-]{0,39}[a-z]",
+        set in "[a-zA-Z0-9_().-]{0,39}[a-z]",
         count in prop::option::of(0_u32..2_000),
         model in model(),
         rollout in rollout(),
@@ -114,6 +114,7 @@ prop_compose! {
         repair in (span(), span(), 1_u32..100, 0_u32..=100),
         deadline in span(),
     ) -> Policy {
+        let set = format!("/subscriptions/s/resourceGroups/{set}/providers/Microsoft.Compute/virtualMachineScaleSets/{set}");
         let mut draft = Draft::with_defaults(PoolName::new(name), ScaleSetId::new(set));
         draft.owner = if count.is_some() { Owner::Pool } else { Owner::ScaleSet };
         draft.count = count.unwrap_or(0);

@@ -140,7 +140,8 @@ fn pool_name(value: &Value<'_>) -> Read<String> {
     Ok(text.to_owned())
 }
 
-const SET_ID: &str = "write it like /subscriptions/…/virtualMachineScaleSets/web";
+const SET_ID: &str = "write it like /subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Compute/virtualMachineScaleSets/<name>";
+const AGENTS: &str = "AKS keeps the machines of an agent pool in a scale set of its node resource group: name that one";
 
 fn scale_set(value: &Value<'_>) -> Read<String> {
     let text = value.text(LONGEST_ID)?;
@@ -148,8 +149,10 @@ fn scale_set(value: &Value<'_>) -> Read<String> {
         let fault = value.bad("a resource id has no spaces");
         return Err(Box::new(fault.help(SET_ID)));
     }
-    if text.trim_end_matches('/').is_empty() {
-        return Err(Box::new(value.bad("it names no scale set").help(SET_ID)));
+    if !ScaleSetId::new(text).is_whole() {
+        let is_agents = text.to_ascii_lowercase().contains("/managedclusters/");
+        let help = if is_agents { AGENTS } else { SET_ID };
+        return Err(Box::new(value.bad("it is no id of a scale set").help(help)));
     }
     Ok(text.to_owned())
 }

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 
 use super::diagnostic::{Code, Diagnostic, quote};
 use super::node::{self, Kind, Node, Place, Root};
+use crate::model::ids::ScaleSetId;
 use crate::model::policy::Policy;
 
 /// Faults reported of one text; whoever has more will look again after mending these.
@@ -82,7 +83,8 @@ impl Pools {
             Some((Kind::Text(text), at)) => Some((text.text.to_ascii_lowercase(), at)),
             _ => None,
         };
-        let (name, scale_set) = (text("name"), text("scaleSet"));
+        let one = |(text, at)| (ScaleSetId::new(text).as_str().to_owned(), at);
+        let (name, scale_set) = (text("name"), text("scaleSet").map(one));
         for seen in &self.seen {
             for (key, mine, theirs) in
                 [("name", &name, &seen.name), ("scaleSet", &scale_set, &seen.scale_set)]
