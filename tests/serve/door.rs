@@ -315,6 +315,11 @@ async fn a_door_that_may_not_stand_open_is_not_opened() {
     let why = no(&[("api.tokens", &bad)]).await;
     assert!(matches!(why, NoDoor::Tokens { .. }) && why.to_string().contains("line 1"), "{why}");
     assert!(matches!(no(&[("api.tokens", "nowhere")]).await, NoDoor::Unread { .. }));
+    let pipe = house.folder.join("pipe").display().to_string();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(matches!(no(&[("api.tokens", &pipe)]).await, NoDoor::Unread { .. }), "it never waits");
+    let sealed = [("api.certificate", &*pipe), ("api.key", &*pipe)];
+    assert!(matches!(no(&sealed).await, NoDoor::Listen(ListenError::Read { .. })));
     assert!(matches!(no(&[("api.key", &good)]).await, NoDoor::HalfSealed));
     assert_eq!(house.writes(), 0);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::open::NoDoor;
 use crate::api::http::auth::{Door, Oidc, Tokens};
-use crate::api::http::{Api, View};
+use crate::api::http::{Api, View, read_plain};
 use crate::memory::{Desk, Store};
 
 /// What was read of it, or why it was not: hashes, never a token.
@@ -32,8 +32,9 @@ pub(super) async fn first(path: &Path) -> Result<(Tokens, String), NoDoor> {
 
 async fn read(path: &Path) -> io::Result<String> {
     let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
-    read.map_err(io::Error::other)?
+    let read = tokio::task::spawn_blocking(move || read_plain(&path)).await;
+    let bytes = read.map_err(io::Error::other)??;
+    String::from_utf8(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
 }
 
 impl Known {

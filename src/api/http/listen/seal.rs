@@ -11,6 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::ListenError;
 use super::ends::ends;
+use crate::api::http::read_plain;
 use crate::model::time::Time;
 
 /// Two files in PEM, as they were read: the chain, and its key.
@@ -28,7 +29,7 @@ impl fmt::Debug for Pair {
 
 impl Pair {
     pub fn read(chain: &Path, key: &Path) -> Result<Self, ListenError> {
-        let read = |path: &Path| match std::fs::read(path) {
+        let read = |path: &Path| match read_plain(path) {
             Ok(bytes) => Ok((path.to_owned(), bytes)),
             Err(error) => Err(unread(path, pem::Error::Io(error))),
         };
