@@ -11,7 +11,7 @@ use super::gallery::Image;
 use super::locks::{self, Lock};
 use super::operation::Chore;
 use super::record::Record;
-use super::reply::Turned;
+use super::reply::{Reply, Turned};
 use super::seed::{IdentitySeed, Seed, SetSeed};
 use super::text::hash;
 use crate::ambient::Dice;
@@ -172,7 +172,7 @@ impl Cloud {
             rules: seed.faults.rules.clone(),
             requests: BTreeMap::new(),
             vm_etags: BTreeMap::new(),
-            record: seed.settings.record.then(Record::default),
+            record: Record::wanted(&seed.settings),
             key: dice.branch("key").next_u64(),
             dice,
         };
@@ -416,9 +416,9 @@ impl Cloud {
     }
 
     /// Its place in the record, if one is kept.
-    pub fn recorded(&mut self, ask: &Ask, status: Option<u16>) -> Option<usize> {
+    pub fn recorded(&mut self, ask: &Ask, reply: Option<&Reply>) -> Option<usize> {
         let real = self.real;
-        self.record.as_mut()?.asked(ask, status, real)
+        self.record.as_mut()?.asked(ask, reply, real)
     }
 
     pub fn count(&mut self, ask: &Ask) {

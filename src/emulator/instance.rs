@@ -261,10 +261,11 @@ fn properties(
         },
         hardware_profile: json!({ "vmSize": vm.installed.vm_size }),
         resilient_vm_deletion_status: uniform.then_some("Disabled"),
+        // A VM resource names its set. Under the path of the set the schema has no such property.
         virtual_machine_scale_set: frame
             .set_id
             .as_ref()
-            .filter(|_| frame.flexible)
+            .filter(|_| frame.path == VmPath::OfGroup)
             .map(|id| json!({ "id": id })),
         storage_profile: storage(frame, shape, vm),
         os_profile: os,
@@ -299,6 +300,10 @@ fn storage(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> Value {
     let disk = disk_name(frame, vm);
     let mut os_disk = shape.part("/storageProfile/osDisk");
     document::put(&mut os_disk, &["name"], json!(disk));
+    // A set may be made without a word about disks; each VM has one all the same.
+    if os_disk.get("createOption").is_none() {
+        document::put(&mut os_disk, &["createOption"], json!("FromImage"));
+    }
     let disk_id = format!(
         "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/disks/{disk}",
         frame.subscription, frame.group

@@ -112,7 +112,7 @@ impl Emulator {
         let (outcome, delivery, waiting) = {
             let mut cloud = self.lock();
             let (outcome, delivery) = deliver::decide(&mut cloud, &ask);
-            let place = cloud.recorded(&ask, outcome.as_ref().map(|reply| reply.status));
+            let place = cloud.recorded(&ask, outcome.as_ref());
             (outcome, delivery, Waiting::new(self, place))
         };
         let mut response = deliver::carry(outcome, &delivery).await;

@@ -11,11 +11,15 @@ use super::Emulator;
 use super::ask::Ask;
 use super::cloud::Cloud;
 use super::login;
+use super::reply::Reply;
+use super::seed::SettingsSeed;
 use super::text::rfc3339;
 use crate::world::{Ms, Provisioning, SetId, World};
 
 #[derive(Debug, Default)]
 pub(super) struct Record {
+    /// The bodies of answers are kept too.
+    answers: bool,
     asked: Vec<Asked>,
     numbers: Vec<Numbers>,
     /// The last of each set: only what changes is a line.
@@ -34,6 +38,7 @@ struct Asked {
     body: Option<Value>,
     /// `None`: its answer was lost by a fault that was ordered.
     status: Option<u16>,
+    answer: Option<Value>,
     end: End,
 }
 
@@ -73,6 +78,11 @@ pub struct Extremes {
 }
 
 impl Record {
+    pub fn wanted(settings: &SettingsSeed) -> Option<Self> {
+        let SettingsSeed { record, record_answers: answers, .. } = settings;
+        (*record || *answers).then(|| Self { answers: *answers, ..Self::default() })
+    }
+
     /// Nothing where no set is there, or several: their numbers say nothing together.
     pub fn extremes(&self) -> Option<Extremes> {
         let only = self.last.len() == 1;
@@ -83,7 +93,7 @@ impl Record {
     }
 
     /// Its place in the record; `None` where nothing is kept of such calls.
-    pub fn asked(&mut self, ask: &Ask, status: Option<u16>, at: Ms) -> Option<usize> {
+    pub fn asked(&mut self, ask: &Ask, reply: Option<&Reply>, at: Ms) -> Option<usize> {
         if ask.lower.first().is_none_or(|first| first != "subscriptions") {
             return None;
         }
@@ -94,7 +104,10 @@ impl Record {
             method: ask.method.clone(),
             path: ask.path.clone(),
             body: changes.then(|| serde_json::from_slice(&ask.body).unwrap_or_default()),
-            status,
+            status: reply.map(|reply| reply.status),
+            answer: reply
+                .filter(|_| self.answers)
+                .and_then(|reply| serde_json::from_slice(&reply.body).ok()),
             end: End::Waiting,
         });
         Some(self.asked.len() - 1)
@@ -135,9 +148,13 @@ pub(super) fn shown(cloud: &Cloud, ask: &Ask) -> Result<Value, String> {
     };
     let from = ask.get("from").and_then(|from| from.parse().ok());
     let asked = record.asked.iter().skip(from.unwrap_or(0)).map(|one| {
-        json!({ "at": one.at, "client": one.client, "method": one.method, "path": one.path,
-            "body": one.body, "status": one.status,
-            "end": format!("{:?}", one.end).to_ascii_lowercase() })
+        let mut shown = json!({ "at": one.at, "client": one.client, "method": one.method,
+            "path": one.path, "body": one.body, "status": one.status,
+            "end": format!("{:?}", one.end).to_ascii_lowercase() });
+        if let Some(answer) = &one.answer {
+            shown["answer"] = answer.clone();
+        }
+        shown
     });
     let mut shown = json!({ "count": record.asked.len(), "requests": asked.collect::<Vec<_>>() });
     if from.is_none() {

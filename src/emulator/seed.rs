@@ -71,6 +71,8 @@ pub struct SettingsSeed {
     pub poll_retry_after: Option<u32>,
     /// What is asked and what becomes of VMs is kept, for `GET /_control/record`.
     pub record: bool,
+    /// The same, and the bodies of the answers are kept with it.
+    pub record_answers: bool,
     /// Everything takes so many times less. Unlike a faster clock this keeps the world's time that of its clients.
     pub quicker: Option<f64>,
     pub switches: SwitchesSeed,

@@ -20,19 +20,23 @@ use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::machine::Condition;
 use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
 
-/// A made-up Azure behind TLS, and an adapter that trusts it.
 async fn emulated(secret: &str) -> (Emulator, Azure, Arc<Tokens<SystemClock>>) {
-    let seed: Seed = serde_json::from_value(json!({
+    let seed = json!({
         "scaleSets": [{"name": "web", "capacity": 5}],
         "identities": [{"clientId": "app", "secret": "right"}],
         "strictTokens": true,
         "settings": {"pageSize": 2},
-    }))
-    .unwrap();
+    });
+    of_seed(seed, secret).await
+}
+
+/// A made-up Azure behind TLS, and an adapter that trusts it.
+pub async fn of_seed(seed: Value, secret: &str) -> (Emulator, Azure, Arc<Tokens<SystemClock>>) {
+    let seed: Seed = serde_json::from_value(seed).unwrap();
     let tenant = seed.tenant.clone();
     let emulator = Emulator::by_the_clock(&seed, 1.0).unwrap();
     let tls = Tls::made().unwrap();

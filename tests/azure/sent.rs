@@ -1,92 +1,178 @@
-//! Every body that the adapter sends, kept where clients made by others read it with models of their own.
+//! Every body that the adapter sends, as the made-up Azure heard and took it, kept where clients made by others read it
+//! with models of their own.
 
-use poolkeeper::act::ChangeCloud;
-use poolkeeper::model::action::WriteScope;
-use poolkeeper::model::ids::{InstanceId, Revision};
-use poolkeeper::model::inventory::ModelFields;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use poolkeeper::act::{Answer, ChangeCloud, Order};
+use poolkeeper::adapters::azure::Azure;
+use poolkeeper::ambient::{Clock, SystemClock};
+use poolkeeper::emulator::Emulator;
+use poolkeeper::model::action::{Because, Expect, Target, WriteScope};
+use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
+use poolkeeper::model::inventory::{Inventory, ModelFields};
 use poolkeeper::model::machine::Protection;
+use poolkeeper::model::time::Span;
+use poolkeeper::observe::ReadCloud;
 use serde_json::{Map, Value, json};
 
+use crate::emulated::of_seed;
 use crate::golden::golden;
-use crate::kit::{Kit, Sheet, alone, expect, kit, machine, set, target, usual};
-use crate::server::{Heard, Says};
 
-async fn answering(set: Value, machines: Value) -> Kit {
-    let kit = kit(move |heard: &Heard| match () {
-        () if heard.verb != "GET" => Says::status(202, ""),
-        () if heard.target.contains("/web/virtualMachines/") => {
-            alone(heard, machines.as_array().unwrap()).unwrap()
-        }
-        () if heard.target.contains("/virtualMachines?") => Says::json(&json!({"value": machines})),
-        () if heard.target.contains("userData") => Says::json(&set),
-        () => usual(heard),
-    })
-    .await;
-    kit.look().await.unwrap();
-    kit
+const SETS: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets";
+
+/// The adapter, the made-up Azure, and what went between them.
+struct Stand {
+    emulator: Emulator,
+    azure: Azure,
+    pool: PoolName,
+    entry: EntryId,
+    set: ScaleSetId,
+    sent: Map<String, Value>,
 }
 
-/// What was written last.
-fn body(kit: &Kit) -> Value {
-    let heard = kit.server.heard();
-    heard.iter().rfind(|heard| heard.verb != "GET").unwrap().json()
+impl Stand {
+    async fn of(seed: Value) -> Self {
+        let (emulator, azure, _) = of_seed(seed, "any").await;
+        let (pool, entry, set) = (PoolName::new("web"), EntryId::new("e1"), ScaleSetId::new(""));
+        Self { emulator, azure, pool, entry, set, sent: Map::new() }
+    }
+
+    /// From here on with this set.
+    fn with(&mut self, set: &str) {
+        self.set = ScaleSetId::new(format!("{SETS}/{set}"));
+    }
+
+    fn order(&self) -> Order<'_> {
+        let before = SystemClock.now().plus(Span::seconds(60));
+        Order { pool: &self.pool, set: &self.set, entry: &self.entry, before }
+    }
+
+    async fn look(&self) -> Inventory {
+        self.azure.list(&self.set).await.unwrap()
+    }
+
+    async fn expect(&self) -> Expect {
+        let set = self.look().await.set;
+        let before = self.order().before;
+        Expect { etag: set.etag, capacity: set.capacity, revision: set.revision, before }
+    }
+
+    /// So many machines, after a look that knows them.
+    async fn targets(&self, count: usize) -> Vec<Target> {
+        let seen = self.look().await.instances.into_iter().take(count);
+        let because = Because::Outdated;
+        seen.map(|vm| Target { id: vm.id, vm: vm.vm, created: vm.created, because }).collect()
+    }
+
+    async fn changes(&self) -> Vec<Value> {
+        let ask = Request::get("/_control/record").header("host", "localhost");
+        let answer = self.emulator.answer(ask.body(Body::empty()).unwrap(), true).await;
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        let record: Value = serde_json::from_slice(&body).unwrap();
+        let all = record["requests"].as_array().unwrap().iter();
+        all.filter(|one| one["method"] != "GET").cloned().collect()
+    }
+
+    /// One change was asked for and taken: it is kept under this name.
+    async fn took(&mut self, name: &str, answer: Answer) {
+        assert!(matches!(answer, Answer::Accepted(_) | Answer::Done), "{name}: {answer:?}");
+        let changes = self.changes().await;
+        assert_eq!(changes.len(), self.sent.len() + 1, "{name}: {changes:?}");
+        let last = changes.last().unwrap();
+        let path = last["path"].as_str().unwrap().rsplit_once("/Microsoft.Compute/").unwrap().1;
+        let call = format!("{} {path}", last["method"].as_str().unwrap());
+        self.sent.insert(name.into(), json!({"call": call, "body": last["body"]}));
+        self.emulator.advance(Span::hours(2).millis());
+    }
+
+    async fn writes_model(&mut self, name: &str, fields: ModelFields, scope: WriteScope) {
+        let expect = self.expect().await;
+        let answer = self.azure.update_model(&self.order(), &fields, scope, &expect).await;
+        self.took(name, answer).await;
+    }
+
+    async fn reimages(&mut self, name: &str) {
+        let one = self.targets(1).await;
+        let answer = self.azure.reimage(&self.order(), &one, &Revision::new("r")).await;
+        self.took(name, answer).await;
+    }
+
+    async fn powers(&mut self, off: &str, on: &str) {
+        let one = self.targets(1).await;
+        let answer = self.azure.deallocate(&self.order(), &one).await;
+        self.took(off, answer).await;
+        let answer = self.azure.restore(&self.order(), &one).await;
+        self.took(on, answer).await;
+    }
+
+    async fn protects(&mut self, name: &str) {
+        let one = self.targets(1).await;
+        let answer = self.azure.protect(&self.order(), &one[0], Protection::All).await;
+        self.took(name, answer).await;
+        let answer = self.azure.protect(&self.order(), &one[0], Protection::None).await;
+        self.took(&format!("{name}Lifted"), answer).await;
+    }
+
+    async fn writes_each_field(&mut self) {
+        let image = |version: &str| Some(format!("p:o:s:{version}").into());
+        let fields = ModelFields { image: image("2.0.0"), ..ModelFields::default() };
+        self.writes_model("modelImage", fields, WriteScope::Image).await;
+        let fields = ModelFields { image: image("3.0.0"), ..ModelFields::default() };
+        self.writes_model("modelStorageProfile", fields, WriteScope::StorageProfile).await;
+        let tags = [("stage".into(), "two".into())].into();
+        let fields = ModelFields { tags, ..ModelFields::default() };
+        self.writes_model("modelTags", fields, WriteScope::Image).await;
+        let vm_size: Option<Box<str>> = Some("Standard_D8s_v5".into());
+        let fields = ModelFields { vm_size: vm_size.clone(), ..ModelFields::default() };
+        self.writes_model("modelSize", fields, WriteScope::Image).await;
+        let tags = [("stage".into(), "three".into())].into();
+        let fields = ModelFields { image: image("4.0.0"), vm_size, tags };
+        self.writes_model("model", fields, WriteScope::StorageProfile).await;
+    }
 }
 
-async fn of_a_uniform_set(sent: &mut Map<String, Value>) {
-    let mut outdated = machine(1);
-    outdated["properties"]["latestModelApplied"] = json!(false);
-    let kit = answering(set(), json!([machine(0), outdated])).await;
-    let (azure, sheet) = (&kit.azure, Sheet::new());
-    let order = sheet.order();
-    let expect = expect(&kit.look().await.unwrap().set.revision, Some("\"7\""));
-    let _ = azure.raise(&order, 2, 5, &expect).await;
-    sent.insert("raise".into(), body(&kit));
-    let fields = ModelFields {
-        image: Some("p:o:s:2.0".into()),
-        vm_size: Some("Standard_D4s_v3".into()),
-        tags: [("stage".into(), "two".into())].into(),
-    };
-    let _ = azure.update_model(&order, &fields, WriteScope::Image, &expect).await;
-    sent.insert("model".into(), body(&kit));
-    let _ = azure.delete(&order, &[target("0"), target("1")], true).await;
-    sent.insert("delete".into(), body(&kit));
-    let _ = azure.reimage(&order, &[target("1")], &Revision::new("r")).await;
-    sent.insert("upgrade".into(), body(&kit));
-    let _ = azure.reimage(&order, &[target("0")], &Revision::new("r")).await;
-    sent.insert("reimage".into(), body(&kit));
-    let _ = azure.restore(&order, &[target("0")]).await;
-    sent.insert("start".into(), body(&kit));
-    let _ = azure.deallocate(&order, &[target("0")]).await;
-    sent.insert("deallocate".into(), body(&kit));
-    let _ = azure.protect(&order, &target("0"), Protection::All).await;
-    sent.insert("protect".into(), body(&kit));
-}
-
-/// On hosts of its own kind: disks that are asked to take the model.
-async fn of_local_disks(sent: &mut Map<String, Value>) {
-    let mut local = set();
-    local["properties"]["virtualMachineProfile"]["storageProfile"]["osDisk"] =
-        json!({"diffDiskSettings": {"option": "Local"}});
-    let kit = answering(local.clone(), json!([machine(0)])).await;
-    let sheet = Sheet::new();
-    let _ = kit.azure.reimage(&sheet.order(), &[target("0")], &Revision::new("r")).await;
-    sent.insert("reimageLocalDisk".into(), body(&kit));
-    local["properties"]["orchestrationMode"] = json!("Flexible");
-    let mut vm = machine(0);
-    vm["name"] = json!("web_0000000a");
-    vm["properties"]["virtualMachineScaleSet"] = json!({"id": crate::kit::SET});
-    let kit = answering(local, json!([vm])).await;
-    let one =
-        [poolkeeper::model::action::Target { id: InstanceId::new("web_0000000a"), ..target("0") }];
-    let _ = kit.azure.reimage(&sheet.order(), &one, &Revision::new("r")).await;
-    sent.insert("reimageVm".into(), body(&kit));
+async fn of_a_uniform_set(stand: &mut Stand) {
+    stand.with("web");
+    let expect = stand.expect().await;
+    let answer = stand.azure.raise(&stand.order(), 3, 4, &expect).await;
+    stand.took("raise", answer).await;
+    stand.writes_each_field().await;
+    stand.reimages("upgrade").await;
+    stand.reimages("reimage").await;
+    stand.powers("deallocate", "start").await;
+    stand.protects("protect").await;
+    let two = stand.targets(2).await;
+    let answer = stand.azure.delete(&stand.order(), &two, true).await;
+    stand.took("delete", answer).await;
+    // Azure calls it up to date though its disk is of the version before: a new disk of the version that is wanted.
+    let flip = json!({"set": "web", "instance": "oldest", "deed": "flipLatestModelApplied"});
+    stand.emulator.befall(&flip).unwrap();
+    stand.reimages("reimageToVersion").await;
 }
 
 #[tokio::test]
 async fn all_that_is_sent_is_as_it_was_agreed() {
-    let mut sent = Map::new();
-    of_a_uniform_set(&mut sent).await;
-    of_local_disks(&mut sent).await;
-    let text = serde_json::to_string_pretty(&Value::Object(sent)).unwrap();
+    let image = json!({"publisher": "p", "offer": "o", "sku": "s", "version": "1.0.0"});
+    let disks = |storage: Value| json!({"properties": {"virtualMachineProfile": {"storageProfile": storage}}});
+    let data = disks(json!({"dataDisks": [{"lun": 0, "createOption": "Empty", "diskSizeGB": 64}]}));
+    let local =
+        disks(json!({"osDisk": {"caching": "ReadOnly", "diffDiskSettings": {"option": "Local"}}}));
+    let mut stand = Stand::of(json!({
+        "scaleSets": [
+            {"name": "web", "image": image, "tags": {"team": "web"}, "resource": data},
+            {"name": "local", "image": image, "resource": local},
+            {"name": "vms", "image": image, "resource": local, "flexible": true},
+        ],
+        "settings": {"record": true, "throttling": false},
+    }))
+    .await;
+    of_a_uniform_set(&mut stand).await;
+    stand.with("local");
+    stand.reimages("reimageLocalDisk").await;
+    stand.with("vms");
+    stand.reimages("reimageVm").await;
+    stand.powers("deallocateVm", "startVm").await;
+    stand.protects("protectVm").await;
+    let text = serde_json::to_string_pretty(&Value::Object(stand.sent)).unwrap();
     golden("azure/sent.json", &format!("{text}\n"));
 }

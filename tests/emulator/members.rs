@@ -55,6 +55,17 @@ fn keys_of_a_vm_are_in_the_order_of_the_wire() {
 }
 
 #[test]
+fn the_disk_of_a_vm_says_how_it_was_made_where_the_set_says_nothing() {
+    let client = Client::new(&json!({}));
+    let mut body = wanted(1);
+    let storage = &mut body["properties"]["virtualMachineProfile"]["storageProfile"];
+    storage.as_object_mut().unwrap().remove("osDisk");
+    client.ended(&client.put(SET, &body).expect(201));
+    let vm = client.get(&vm("0")).expect(200).json();
+    assert_eq!(vm["properties"]["storageProfile"]["osDisk"]["createOption"], "FromImage");
+}
+
+#[test]
 fn one_vm_is_read_in_both_ways() {
     let client = Client::web();
     let plain = client.get(&vm("1")).expect(200).json();
@@ -267,6 +278,7 @@ fn protection_of_a_flexible_vm_stands_under_its_set_alone() {
     assert_eq!(written.json()["properties"]["protectionPolicy"]["protectFromScaleIn"], true);
     let shown = client.get(&member).expect(200).json();
     assert_eq!(shown["properties"]["protectionPolicy"]["protectFromScaleIn"], true);
+    assert!(shown["properties"].get("virtualMachineScaleSet").is_none(), "the path names it");
     let filter = FLEX.replace('/', "%2F");
     let of_set = format!("{group}?{VERSION}&$filter='virtualMachineScaleSet/id'%20eq%20'{filter}'");
     let resource = client.get(&format!("{group}/{name}")).expect(200).json();

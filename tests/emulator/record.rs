@@ -96,3 +96,16 @@ fn nothing_is_kept_where_nobody_asked_for_it() {
     let why = client.ask("GET", "/_control/record", &[], &Value::Null).expect(400).json();
     assert!(why["error"]["message"].as_str().unwrap().contains("record: true"), "{why}");
 }
+
+#[test]
+fn answers_are_kept_where_the_seed_asks_for_them() {
+    let client = Client::new(&json!({ "scaleSets": [{ "name": "web" }],
+        "settings": { "recordAnswers": true } }));
+    let set = client.get(SET).expect(200).json();
+    let refused = client.get(&format!("{SET}none")).expect(404).json();
+    client.post(&format!("{SET}/delete"), &json!({ "instanceIds": ["0"] })).expect(202);
+    let record = record(&client, "");
+    let answers: Vec<&Value> =
+        record["requests"].as_array().unwrap().iter().map(|one| &one["answer"]).collect();
+    assert_eq!(answers, [&set, &refused, &Value::Null], "an answer without a body has none");
+}
