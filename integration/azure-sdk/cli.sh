@@ -36,6 +36,8 @@ az_flows() {
   is "$(az vmss get-instance-view -g rg -n cli --instance-id 5 --query 'statuses[1].code' -o tsv)" PowerState/deallocated
   says 'update, upgrade, reimage, restart and deallocate'
 
+  az_newer
+
   local status=0
   az vmss show -g rg -n none >/dev/null 2>"$scratch/az-error" || status=$?
   is "$status" 3
@@ -43,7 +45,48 @@ az_flows() {
   az vmss delete -g rg -n cli >/dev/null
   is "$(az vmss list --query "[?name=='cli'] | length(@)")" 0
   says 'a set that is not there, and the end of one'
-  echo 'az: 6 flows, all accepted'
+  echo 'az: 11 flows, all accepted'
+}
+
+# What came after the first flows.
+az_newer() {
+  local lock=(-n keep -g rg --resource-name cli --resource-type Microsoft.Compute/virtualMachineScaleSets) vm
+  az lock create "${lock[@]}" --lock-type CanNotDelete >/dev/null
+  is "$(az lock list -g rg --query "[?name=='keep'].level" -o tsv)" CanNotDelete
+  refused ScopeLocked az vmss delete -g rg -n cli
+  az lock delete "${lock[@]}" >/dev/null
+  says 'locks'
+
+  is "$(az sig image-version list -g rg --gallery-name shared --gallery-image-definition web --query '[].name' -o tsv)" 1.2.0
+  is "$(az vmss extension list -g rg --vmss-name cli --query '[].name' -o tsv)" health
+  refused OperationNotAllowed az vmss rolling-upgrade cancel -g rg -n cli
+  is "$(az vmss get-os-upgrade-history -g rg -n cli --query 'length(@)')" 0
+  says 'versions, extensions and upgrades'
+
+  vm=$(az vmss list-instances -g rg -n vms --query '[0].name' -o tsv)
+  az vmss update -g rg -n vms --instance-id "$vm" --protect-from-scale-in true --protect-from-scale-set-actions true >/dev/null
+  refused OperationNotAllowed az vmss delete-instances -g rg -n vms --instance-ids "$vm"
+  az vmss update -g rg -n vms --instance-id "$vm" --protect-from-scale-in false --protect-from-scale-set-actions false >/dev/null
+  says 'protection of a Flexible VM'
+
+  az vmss update -g rg -n cli --set tags.stage=two >/dev/null
+  is "$(az vmss show -g rg -n cli --query tags.stage -o tsv)" two
+  refused PropertyChangeNotAllowed az vmss update -g rg -n cli \
+    --set virtualMachineProfile.storageProfile.imageReference.offer=other
+  says 'tags and kinds of images'
+
+  az group create -n gone -l eastus2 >/dev/null
+  az group delete -n gone --yes >/dev/null
+  is "$(az group exists -n gone)" false
+  says 'the end of a group'
+}
+
+# The rest of the line is refused with this code.
+refused() {
+  local code=$1
+  shift
+  if "$@" >/dev/null 2>"$scratch/az-error"; then fail "az: not refused: $*"; fi
+  grep -q "$code" "$scratch/az-error" || fail "az: no $code in $(cat "$scratch/az-error")"
 }
 
 says() { echo "az: $1: ok"; }

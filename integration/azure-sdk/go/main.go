@@ -37,6 +37,9 @@ type flows struct {
 	all  *armcompute.VirtualMachinesClient
 	// The same without retries: the first refusal is the answer.
 	once *armcompute.VirtualMachineScaleSetVMsClient
+	// For other clients, and for what has none.
+	factory  *armcompute.ClientFactory
+	pipeline runtime.Pipeline
 }
 
 var often = &runtime.PollUntilDoneOptions{Frequency: time.Second}
@@ -87,7 +90,9 @@ func begin() *flows {
 		&azidentity.ClientSecretCredentialOptions{ClientOptions: options, DisableInstanceDiscovery: true}))
 	factory := must(armcompute.NewClientFactory(f.told.Subscription, credential, &arm.ClientOptions{ClientOptions: options}))
 	f.sets, f.vms = factory.NewVirtualMachineScaleSetsClient(), factory.NewVirtualMachineScaleSetVMsClient()
-	f.all = factory.NewVirtualMachinesClient()
+	f.all, f.factory = factory.NewVirtualMachinesClient(), factory
+	plain := must(arm.NewClient("flows", "v1.0.0", credential, &arm.ClientOptions{ClientOptions: options}))
+	f.pipeline = plain.Pipeline()
 	options.Retry.MaxRetries = -1
 	factory = must(armcompute.NewClientFactory(f.told.Subscription, credential, &arm.ClientOptions{ClientOptions: options}))
 	f.once = factory.NewVirtualMachineScaleSetVMsClient()
@@ -147,9 +152,6 @@ func (f *flows) count(ctx context.Context) (n int) {
 }
 
 func (f *flows) scale(ctx context.Context) {
-	size := func(n int64) armcompute.VirtualMachineScaleSetUpdate {
-		return armcompute.VirtualMachineScaleSetUpdate{SKU: &armcompute.SKU{Capacity: to.Ptr(n)}}
-	}
 	poller := must(f.sets.BeginUpdate(ctx, group, name, size(8), nil))
 	require(!poller.Done(), "done before it began")
 	require(*must(poller.PollUntilDone(ctx, often)).SKU.Capacity == 8, "not scaled")
@@ -256,7 +258,11 @@ func main() {
 	}{
 		{"create", f.create}, {"list", f.list}, {"scale", f.scale}, {"model", f.model},
 		{"upgradeAndReimage", f.upgradeAndReimage}, {"deleteInstances", f.deleteInstances},
-		{"failures", f.failures}, {"flexible", f.flexible}, {"deleteSet", f.deleteSet},
+		{"failures", f.failures}, {"flexible", f.flexible}, {"locks", f.locks}, {"galleryVersions", f.galleryVersions},
+		{"extensions", f.extensions}, {"attachAndDetach", f.attachAndDetach}, {"rollingUpgrades", f.rollingUpgrades},
+		{"autoscaleWhileRolling", f.autoscaleWhileRolling}, {"mixedPriorities", f.mixedPriorities},
+		{"protection", f.protection}, {"imageKinds", f.imageKinds}, {"tags", f.tags}, {"deleteGroup", f.deleteGroup},
+		{"deleteSet", f.deleteSet},
 	}
 	for _, flow := range all {
 		flow.run(ctx)
