@@ -36,8 +36,8 @@ pub struct Store {
     deed: Deed,
 
     /// The store; as the settings name it where not given
-    #[arg(long, global = true, value_name = "PATH")]
-    store: Option<PathBuf>,
+    #[arg(long = "store", global = true, value_name = "PATH")]
+    path: Option<PathBuf>,
 
     /// The settings file that names it; POOLKEEPER_SETTINGS where not given
     #[arg(long, global = true, value_name = "FILE")]
@@ -79,7 +79,7 @@ impl Store {
 
     /// The store as the daemon would find it.
     fn path(&self) -> Result<PathBuf, Failure> {
-        if let Some(path) = &self.store {
+        if let Some(path) = &self.path {
             return Ok(path.clone());
         }
         let variables = env::vars_os().filter_map(|(name, value)| {

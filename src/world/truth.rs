@@ -113,10 +113,11 @@ impl World {
         self.sets.get(&set).map(|it| &it.model)
     }
 
-    /// All VMs, in the order of their birth.
+    /// All VMs that the set made, in the order of their birth. Others that were attached are no machines of a pool.
     pub fn briefs(&self, set: SetId) -> impl Iterator<Item = Brief<'_>> {
         let instances = self.sets.get(&set).map(|it| it.instances.values());
-        instances.into_iter().flatten().map(|i| Brief {
+        let made = instances.into_iter().flatten().filter(|i| !i.own_model);
+        made.map(|i| Brief {
             vm: i.vm,
             vm_text: &i.vm_text,
             created: i.created,

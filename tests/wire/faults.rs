@@ -1,12 +1,10 @@
-//! Bad days on the wire: each kind of trouble alone over the first half hour of an upgrade, then all of them together by
-//! seed. No law is broken, nothing is deleted twice that was deleted, and once it is over the rollout ends.
+//! Bad days on the wire: each kind of trouble alone over the first half hour of an upgrade; `storm` plays them together. No
+//! law is broken, nothing is deleted twice that was deleted, and once it is over the rollout ends.
 
-use poolkeeper::ambient::Dice;
 use poolkeeper::model::plan::RolloutPhase;
-use poolkeeper::model::policy::Method;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{End, Scenario};
-use poolkeeper::world::{Faults, MINUTE};
+use poolkeeper::world::MINUTE;
 use serde_json::{Value, json};
 
 use crate::kit::{
@@ -16,11 +14,11 @@ use crate::kit::{
 /// Trouble begins with the first request and ends then.
 const LASTS: Span = Span::minutes(30);
 
-fn after_the_effect() -> Value {
+pub fn after_the_effect() -> Value {
     json!({"cut": "after"})
 }
 
-fn too_often(seconds: u32) -> Value {
+pub fn too_often(seconds: u32) -> Value {
     let message = "The server rejected the request because too many requests have been received for this subscription.";
     json!({
         "status": 429, "retryAfter": seconds,
@@ -29,7 +27,7 @@ fn too_often(seconds: u32) -> Value {
     })
 }
 
-fn somebody_elses_page() -> Value {
+pub fn somebody_elses_page() -> Value {
     let body = "<html><body>Sign in to the network</body></html>";
     json!({"status": 200, "body": body, "contentType": "text/html"})
 }
@@ -245,77 +243,4 @@ fn other_bytes_than_were_meant_break_a_law() {
         assert!(laws.contains(&law), "{:?}", played.outcome.breaches);
         assert!(played.outcome.breaches.iter().all(|breach| !breach.before));
     }
-}
-
-/// So many storms; with the build of tests on a slow machine they take a few seconds.
-const STORMS: u64 = 20;
-
-/// Everything at once, by the seed: the weather of the cloud itself and trouble on the wire.
-fn storm(seed: u64) -> Played {
-    let dice = Dice::from_seed(seed).branch("storm on the wire");
-    let mut of = dice.branch("pool");
-    let machines = 3 + of.below(10) as u32;
-    let (surge, down) = [("1", "0"), ("25%", "0"), ("0", "2"), ("2", "1")][of.below(4) as usize];
-    let flexible = of.chance(0.4);
-    let in_place = !flexible && down != "0" && of.chance(0.3);
-    let policy = policy("web", machines, |draft| {
-        limits(draft, surge, down);
-        upgraded(draft);
-        if in_place {
-            draft.rollout.method = Method::Reimage;
-        }
-    });
-    let there = if flexible { There::flexible(machines) } else { There::uniform(machines) };
-    let lasts = Span::minutes(20 + of.below(40) as i64);
-    let seed_of_world = json!({
-        "tokenSeconds": 60 + of.below(1_200),
-        "settings": {"pageSize": 3 + of.below(10)},
-    });
-    let wire = dice.branch("wire");
-    let often = of.unit() * 0.3;
-    let trouble = Trouble::new(move |passing| {
-        let mut dice = wire.branch_number(passing.number);
-        if passing.after >= lasts || !dice.chance(often) {
-            return Mishap::None;
-        }
-        match dice.below(12) {
-            0 => Mishap::Rule(after_the_effect()),
-            1 => Mishap::Rule(json!({"cut": "before"})),
-            2 => Mishap::Rule(json!({"cut": "body"})),
-            3 | 4 => Mishap::Rule(too_often(1 + dice.below(40) as u32)),
-            5 => Mishap::Rule(somebody_elses_page()),
-            6 => Mishap::Rule(json!({"contentType": "application/octet-stream"})),
-            7 => Mishap::Rule(json!({"status": 502, "body": "bad gateway"})),
-            8 => Mishap::Rule(json!({"status": 200, "body": {"value": null}})),
-            9 => Mishap::Rule(json!({"status": 409, "code": "Conflict", "message": "busy"})),
-            10 if dice.chance(0.3) => Mishap::Hasty(json!({"slowMs": 15})),
-            _ => Mishap::Revoked,
-        }
-    });
-    let there = There { trouble, seed: seed_of_world, ..there };
-    let mut scenario = scenario(&policy, &there, seed);
-    let weather = ["calm", "mild", "throttle", "nocapacity", "doubt"];
-    scenario.faults = Faults::named(weather[of.below(5) as usize]).unwrap();
-    scenario.calm_after = lasts;
-    scenario.operator = true;
-    play(&scenario, &there)
-}
-
-#[test]
-fn storms_are_weathered() {
-    let (mut turns, mut failed, mut mishaps, mut calls) = (0, 0, 0, 0);
-    for seed in 0..STORMS {
-        let played = storm(seed);
-        let outcome = &played.outcome;
-        assert_eq!(outcome.breaches, [], "seed {seed}: {}", played.story(40));
-        assert!(outcome.is_settled(), "seed {seed}: {:?} {}", outcome.end, played.story(40));
-        turns += outcome.turns;
-        failed += outcome.failed;
-        mishaps += played.mishaps;
-        calls += played.calls();
-    }
-    println!(
-        "{STORMS} storms: {turns} turns, {failed} of them failed, {calls} calls, {mishaps} mishaps"
-    );
-    assert!(failed > 0 && mishaps > 10 * STORMS, "hardly a storm");
 }

@@ -2,28 +2,29 @@
 //! a listener on the loopback, the emulator, and the rehearsal's own world in it for as long as each exchange takes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use azure_core::credentials::Secret;
-use azure_core::http::request::Body;
-use azure_core::http::{AsyncRawResponse, HttpClient, Method, Request};
+use azure_core::http::HttpClient;
 use poolkeeper::adapters::azure::auth::{Settings as Auth, Tokens, Way};
 use poolkeeper::adapters::azure::cloud::Cloud;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::{Clock, Sleep};
-use poolkeeper::emulator::{Emulator, Listening, Rule, Seed, Tls};
+use poolkeeper::emulator::{Emulator, Listening, Seed, Tls};
 use poolkeeper::model::ids::{PoolName, ScaleSetId};
 use poolkeeper::model::policy::{Draft, Image, Policy};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::time::{Span, Time};
+use poolkeeper::model::time::Time;
 use poolkeeper::pace::{Paced, Pacer};
 use poolkeeper::sim::{Backstage, NotReady, Outcome, Road, START, Scenario, run_over};
-use poolkeeper::world::{self, Settings, World};
+use poolkeeper::world;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+
+use crate::carrier::{Carrier, GLOBAL, Heard, TENANT, nowhere};
+pub use crate::carrier::{Mishap, Passing, Trouble};
 
 pub const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 
@@ -72,12 +73,17 @@ pub struct There {
     pub seed: Value,
     pub set: Value,
     pub trouble: Trouble,
+    /// Tokens come from the identity service of the machine.
+    pub managed: bool,
+    /// The adapter asks a host of the region, and every link that it is given names the host of the whole cloud.
+    pub regional: bool,
 }
 
 impl There {
     pub fn uniform(machines: u32) -> Self {
         let (seed, set) = (json!({}), json!({}));
-        Self { machines, flexible: false, seed, set, trouble: Trouble::default() }
+        let (trouble, managed, regional) = (Trouble::default(), false, false);
+        Self { machines, flexible: false, seed, set, trouble, managed, regional }
     }
 
     pub fn flexible(machines: u32) -> Self {
@@ -102,143 +108,6 @@ fn lay_over(to: &mut Value, from: &Value) {
     for (key, value) in from.as_object().unwrap() {
         to[key] = value.clone();
     }
-}
-
-/// What goes wrong between the two ends, by the number of the request and what it asks.
-#[derive(Clone, Default)]
-pub struct Trouble(Option<Arc<Strikes>>);
-
-type Strikes = dyn Fn(&Passing<'_>) -> Mishap + Send + Sync;
-
-impl std::fmt::Debug for Trouble {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Trouble")
-    }
-}
-
-impl Trouble {
-    pub fn new(strikes: impl Fn(&Passing<'_>) -> Mishap + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(strikes)))
-    }
-}
-
-/// A request on its way.
-#[derive(Debug)]
-pub struct Passing<'a> {
-    pub number: u64,
-    /// Since the start.
-    pub after: Span,
-    pub method: Method,
-    pub path: &'a str,
-    pub is_token: bool,
-}
-
-impl Passing<'_> {
-    pub fn writes(&self) -> bool {
-        self.method != Method::Get && !self.is_token
-    }
-}
-
-#[derive(Debug, Clone, Default)]
-pub enum Mishap {
-    #[default]
-    None,
-    /// The emulator meets it with this rule.
-    Rule(Value),
-    /// The same, and the client has no patience left.
-    Hasty(Value),
-    /// All tokens are taken back first.
-    Revoked,
-    /// Other bytes leave than were meant to.
-    Garbled(fn(&mut Value)),
-}
-
-/// One client for all that leaves the process; each exchange has the world for itself.
-struct Carrier {
-    patient: Arc<dyn HttpClient>,
-    hasty: Arc<dyn HttpClient>,
-    emulator: Emulator,
-    stage: Backstage,
-    trouble: Trouble,
-    one_at_a_time: tokio::sync::Mutex<u64>,
-    heard: Arc<Heard>,
-}
-
-impl std::fmt::Debug for Carrier {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Carrier")
-    }
-}
-
-impl Carrier {
-    /// With the world at the other end.
-    async fn carry(
-        &self,
-        request: &Request,
-        mishap: Mishap,
-    ) -> azure_core::Result<AsyncRawResponse> {
-        let order =
-            |rule: Value| self.emulator.order(serde_json::from_value::<Rule>(rule).unwrap());
-        match mishap {
-            Mishap::None => {}
-            Mishap::Rule(rule) => order(rule),
-            Mishap::Hasty(rule) => {
-                order(rule);
-                return self.hasty.execute_request(request).await;
-            }
-            Mishap::Garbled(garble) => {
-                let Body::Bytes(body) = request.body() else { panic!("nothing to garble") };
-                let mut body: Value = serde_json::from_slice(body).unwrap();
-                garble(&mut body);
-                let mut other = request.clone();
-                other.set_body(body.to_string().into_bytes());
-                return self.patient.execute_request(&other).await;
-            }
-            Mishap::Revoked => {
-                let revoke = axum::http::Request::post("/_control/tokens");
-                let body = axum::body::Body::empty();
-                let revoke = revoke.header("host", "localhost").body(body).unwrap();
-                assert!(self.emulator.answer(revoke, false).await.status().is_success());
-            }
-        }
-        self.patient.execute_request(request).await
-    }
-}
-
-#[async_trait]
-impl HttpClient for Carrier {
-    async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
-        let mut number = self.one_at_a_time.lock().await;
-        *number += 1;
-        let path = request.url().path();
-        let passing = Passing {
-            number: *number,
-            after: self.stage.now().since(START),
-            method: request.method(),
-            path,
-            is_token: path.contains("/oauth2/"),
-        };
-        let mishap = self.trouble.0.as_ref().map_or(Mishap::None, |strikes| strikes(&passing));
-        if !matches!(mishap, Mishap::None) {
-            self.heard.mishaps.fetch_add(1, Relaxed);
-        }
-        self.heard.tokens.fetch_add(u64::from(passing.is_token), Relaxed);
-        self.stage.lend(passing.writes(), |world| drop(self.emulator.exchange(world)));
-        let answer = self.carry(request, mishap).await;
-        let done = answer.as_ref().is_ok_and(|answer| answer.status().is_success());
-        self.stage.take_back(self.emulator.exchange(nowhere()), done);
-        let turned_away = answer.as_ref().is_ok_and(|answer| u16::from(answer.status()) == 401);
-        if let (true, false, Body::Bytes(body)) =
-            (path.ends_with("/delete"), turned_away, request.body())
-        {
-            self.heard.deletes.lock().unwrap().push(serde_json::from_slice(body).unwrap());
-        }
-        answer
-    }
-}
-
-fn nowhere() -> World {
-    World::new(0, START.millis(), Settings::default())
 }
 
 /// The emulator is there before the stage whose time it goes by.
@@ -294,9 +163,18 @@ pub fn tokens<C: Sleep + Send + Sync>(
     http: &Arc<dyn HttpClient>,
     clock: C,
 ) -> Arc<Tokens<C>> {
+    tokens_by(Way::ClientSecret, cloud, http, clock)
+}
+
+fn tokens_by<C: Sleep + Send + Sync>(
+    way: Way,
+    cloud: &Cloud,
+    http: &Arc<dyn HttpClient>,
+    clock: C,
+) -> Arc<Tokens<C>> {
     let settings = Auth {
-        way: Some(Way::ClientSecret),
-        tenant: Some("11111111-1111-1111-1111-111111111111".into()),
+        way: Some(way),
+        tenant: Some(TENANT.into()),
         client: Some("app".into()),
         secret: Some(Secret::new("right")),
         ..Auth::new(cloud.clone())
@@ -304,33 +182,31 @@ pub fn tokens<C: Sleep + Send + Sync>(
     Arc::new(Tokens::new(settings, Arc::clone(http), clock))
 }
 
-fn wire(emulator: &Emulator, stage: &Backstage, trouble: Trouble, heard: &Arc<Heard>) -> Wire {
-    let Ends { runtime, cloud, net } = ends(emulator);
+fn wire(emulator: &Emulator, stage: &Backstage, there: &There, heard: &Arc<Heard>) -> Wire {
+    let Ends { runtime, mut cloud, net } = ends(emulator);
+    let base = cloud.resource_manager().clone();
+    if there.regional {
+        let region = format!("https://eastus2.{GLOBAL}");
+        cloud = Cloud::custom(base.as_str(), &region, None).unwrap();
+    }
     let hasty = Net { answer_within: Duration::from_millis(40), ..net.clone() };
     let carrier = Carrier {
         patient: net.http().unwrap(),
         hasty: hasty.http().unwrap(),
         emulator: emulator.clone(),
         stage: stage.clone(),
-        trouble,
+        trouble: there.trouble.clone(),
+        base,
         one_at_a_time: tokio::sync::Mutex::new(0),
         heard: Arc::clone(heard),
     };
     let http: Arc<dyn HttpClient> = Arc::new(carrier);
-    let tokens = tokens(&cloud, &http, stage.clone());
+    let way = if there.managed { Way::ManagedIdentity } else { Way::ClientSecret };
+    let tokens = tokens_by(way, &cloud, &http, stage.clone());
     let pacer = Arc::new(Pacer::new(stage.clone()));
     let learn: Arc<Pacer<Backstage>> = Arc::clone(&pacer);
     let azure = Azure::new(cloud, http, tokens, learn, Arc::new(stage.clone()));
     Wire { runtime, paced: Paced::new(azure, pacer) }
-}
-
-/// What went over the wire.
-#[derive(Default)]
-struct Heard {
-    mishaps: AtomicU64,
-    tokens: AtomicU64,
-    /// Bodies of batch deletes.
-    deletes: Mutex<Vec<Value>>,
 }
 
 /// What a rehearsal over the wire came to.
@@ -345,14 +221,22 @@ pub struct Played {
     /// The emulator's own account of itself.
     pub state: Value,
     deletes: Vec<Value>,
+    /// Bodies of PATCHes of the set.
+    pub patches: Vec<Value>,
 }
 
 impl Played {
-    /// Instance ids that were sent in more than one delete.
-    pub fn deleted_twice(&self) -> Vec<String> {
+    /// Instance ids that were sent in deletes, sorted.
+    pub fn deleted(&self) -> Vec<String> {
         let ids = self.deletes.iter().flat_map(|body| body["instanceIds"].as_array().unwrap());
         let mut ids: Vec<String> = ids.map(|id| id.as_str().unwrap().to_owned()).collect();
         ids.sort_unstable();
+        ids
+    }
+
+    /// Those that were sent in more than one.
+    pub fn deleted_twice(&self) -> Vec<String> {
+        let ids = self.deleted();
         let twice = ids.windows(2).filter(|pair| pair[0] == pair[1]);
         twice.map(|pair| pair[0].clone()).collect()
     }
@@ -390,7 +274,7 @@ pub fn play(scenario: &Scenario, there: &There) -> Played {
     let set = world.sets().next().unwrap().0;
     let ends = OnceLock::new();
     let outcome = run_over(scenario, world, set, |stage| {
-        let wire = wire(&emulator, &stage, there.trouble.clone(), &heard);
+        let wire = wire(&emulator, &stage, there, &heard);
         ends.set(stage.clone()).unwrap();
         clock.0.set(stage).unwrap();
         wire
@@ -402,6 +286,7 @@ pub fn play(scenario: &Scenario, there: &There) -> Played {
     let requests = serde_json::from_value(state["requests"].clone()).unwrap();
     let throttled = emulator.with_world(|world| world.calls().values().map(|c| c.throttled).sum());
     let deletes = std::mem::take(&mut *heard.deletes.lock().unwrap());
+    let patches = std::mem::take(&mut *heard.patches.lock().unwrap());
     let (mishaps, tokens) = (heard.mishaps.load(Relaxed), heard.tokens.load(Relaxed));
-    Played { outcome, requests, throttled, mishaps, tokens, state, deletes }
+    Played { outcome, requests, throttled, mishaps, tokens, state, deletes, patches }
 }

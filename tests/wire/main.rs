@@ -11,8 +11,11 @@
 
 mod calls;
 mod calm;
+mod carrier;
 mod disks;
 mod faults;
 mod kit;
 mod many;
 mod owner;
+mod storm;
+mod surprises;

@@ -54,7 +54,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
         let report = seen.as_ref().and_then(|seen| seen.report.clone());
         let ignored = match &origin {
             Origin::File(path) => first_fault(faults, path),
-            Origin::Api => None,
+            Origin::Missing(_) | Origin::Api => None,
         };
         Pool { policy: meant.policy.clone(), origin, report, trouble, ignored }
     }
