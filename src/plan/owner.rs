@@ -42,26 +42,24 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     }
 }
 
-/// The value that our tag is to be written over, if it is to be written at all.
-fn wanted(input: &Input, memory: &PoolState) -> Option<Option<Box<str>>> {
-    if !input.policy.tags_owner || input.set.is_read_only() {
-        return None;
-    }
-    match whose(input) {
-        Ownership::Free => Some(None),
-        Ownership::Foreign(value) if is_taken_over(memory, value) => Some(Some(value.into())),
-        _ => None,
+/// Our tag is to be written, over nothing or over the value that a person took over.
+fn is_wanted(input: &Input, memory: &PoolState) -> bool {
+    let may = input.policy.tags_owner && !input.set.is_read_only();
+    may && match whose(input) {
+        Ownership::Free => true,
+        Ownership::Foreign(value) => is_taken_over(memory, value),
+        Ownership::Ours(_) | Ownership::Unknown => false,
     }
 }
 
 /// The write of our tag that this turn needs, if any. It goes beside no other write to the set that is under way.
 pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
     let Keeper::Store(store) = &input.facts.keeper else { return None };
-    let over = wanted(input, memory)?;
     let writes = |entry: &Entry| entry.verb() == Verb::TagOwner || is_write(entry.verb());
     let busy = input.open.iter().any(|entry| writes(entry) && !entry.is_ended());
+    let wanted = is_wanted(input, memory);
     let owner = &mut memory.owner;
-    if busy || owner.next.is_some_and(|at| input.now < at) {
+    if busy || !wanted || owner.next.is_some_and(|at| input.now < at) {
         return None;
     }
     // A write that may have landed is made again as it was: the tag is never renewed.
@@ -70,6 +68,7 @@ pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
     let wait = FIRST.times(1 << owner.tries.min(11)).min(LONGEST);
     (owner.tries, owner.next) = (owner.tries.saturating_add(1), Some(input.now.plus(wait)));
     owner.tag = Some(tag.clone());
+    let over = input.set.owner().map(Box::from);
     let reason = match over {
         Some(_) => "a person took the scale set over; the tag names this store from now on",
         None => "the tag says which store owns the scale set",
@@ -128,7 +127,7 @@ pub(super) fn tell(desk: &mut Desk) {
 /// Our tag was written more than once, and no read shows it.
 pub(super) fn notice(desk: &Desk) -> Option<String> {
     let tries = desk.memory.owner.tries;
-    let lacks = tries > 1 && wanted(desk.input, &desk.memory).is_some();
+    let lacks = tries > 1 && is_wanted(desk.input, &desk.memory);
     let say = format!(
         "the tag `{OWNER_TAG}` is not on the scale set after {}: allow Microsoft.Resources/tags/write there, or write \
          `owner: {{tag: off}}` into the pool file",
