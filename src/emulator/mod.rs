@@ -37,6 +37,7 @@ mod serve;
 mod set;
 mod tags;
 mod text;
+mod types;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

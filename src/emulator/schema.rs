@@ -6,6 +6,7 @@ use super::ask::unreadable;
 use super::cloud::Place;
 use super::document;
 use super::reply::Turned;
+use super::types;
 use crate::world::{Protection, Refusal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +140,7 @@ pub(super) fn check(body: &Map<String, Value>, verb: Verb) -> Result<(), Turned>
         let path = "properties.virtualMachineProfile.storageProfile.osDisk.";
         members(os_disk, PATCH_OS_DISK, path, "VirtualMachineScaleSetUpdateOSDisk")?;
     }
+    types::check(body)?;
     check_tags(body.get("tags"))?;
     check_zones(body.get("zones"))
 }
@@ -179,7 +181,7 @@ pub(super) fn check_tags(tags: Option<&Value>) -> Result<(), Turned> {
 }
 
 /// A member of another type than the model has.
-fn misread(wanted: &str, given: &Value, path: &str) -> Turned {
+pub(super) fn misread(wanted: &str, given: &Value, path: &str) -> Turned {
     let token = match given {
         Value::Null => "Null",
         Value::Bool(_) => "Boolean",

@@ -150,6 +150,19 @@ fn a_member_of_another_type_changes_nothing() {
         (json!({ "tags": { "a": { "b": "c" } } }), "StartObject. Path 'tags.a'"),
         (json!({ "zones": "1" }), "String. Path 'zones'"),
         (json!({ "zones": ["1", 2] }), "Integer. Path 'zones'"),
+        (json!({ "identity": "x" }), "String. Path 'identity'"),
+        (
+            json!({ "properties": { "overprovision": "maybe" } }),
+            "String. Path 'properties.overprovision'",
+        ),
+        (
+            json!({ "properties": { "upgradePolicy": { "mode": {} } } }),
+            "StartObject. Path 'properties.upgradePolicy.mode'",
+        ),
+        (
+            json!({ "properties": { "virtualMachineProfile": { "storageProfile": { "dataDisks": "x" } } } }),
+            "String. Path 'properties.virtualMachineProfile.storageProfile.dataDisks'",
+        ),
     ];
     for (body, says) in cases {
         let refused = patch(&body).expect(400);

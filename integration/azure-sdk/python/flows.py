@@ -319,6 +319,30 @@ def locks():
 
 
 @flow
+def bodies_of_another_type():
+    compute = client()
+    sets = compute.virtual_machine_scale_sets
+    sets.begin_create_or_update(GROUP, "oddpy", scale_set(1)).result()
+    before = sets.get(GROUP, "oddpy")
+    storage = {"imageReference": "x"}
+    wrong = [
+        {"sku": "x"}, {"sku": {"capacity": "many"}}, {"tags": "all"}, {"identity": "x"}, {"zones": "1"},
+        *({"properties": {key: "x"}} for key in (
+            "upgradePolicy", "automaticRepairsPolicy", "virtualMachineProfile", "overprovision", "singlePlacementGroup",
+            "scaleInPolicy", "priorityMixPolicy", "spotRestorePolicy", "skuProfile")),
+        *({"properties": {"virtualMachineProfile": {key: "x"}}} for key in (
+            "osProfile", "storageProfile", "networkProfile", "extensionProfile", "securityProfile", "hardwareProfile")),
+        {"properties": {"virtualMachineProfile": {"storageProfile": storage}}},
+        {"properties": {"virtualMachineProfile": {"userData": {}}}},
+    ]
+    for body in wrong:
+        request = HttpRequest("PATCH", f"{URL}{before.id}?api-version=2024-07-01", json=body)
+        assert compute.send_request(request).status_code == 400, body
+    assert sets.get(GROUP, "oddpy").etag == before.etag
+    sets.begin_delete(GROUP, "oddpy").result()
+
+
+@flow
 def what_surrounds_sets():
     compute = client()
     usage = {one.name.value: one for one in compute.usage.list("eastus2")}
