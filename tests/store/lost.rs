@@ -139,6 +139,36 @@ fn a_store_that_gives_room_back_is_not_lost() {
     });
 }
 
+/// A program that folds the log in before the daemon does, as a backup may, takes nothing that counts.
+#[test]
+fn a_store_whose_log_another_program_folds_in_is_not_lost() {
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
+    let store = open(&path);
+    wait(async {
+        let epoch = lead(&store).await.epoch;
+        for n in 0..10 {
+            store.commit(&write(&format!("pool-{n}"), epoch, 0..8_000)).await.unwrap();
+        }
+    });
+    drop(store);
+    let store = open(&path);
+    let (epoch, most) = (epoch(&store), fs::metadata(&path).unwrap().len());
+    let keep = Keep { history: Span::days(1), audit: Span::days(1) };
+    let other = rusqlite::Connection::open(&path).unwrap();
+    wait(async {
+        for n in 0..10 {
+            store.forget(&PoolName::new(format!("pool-{n}")), epoch).await.unwrap();
+        }
+        for _ in 0..4 {
+            store.sweep(&keep, Time::from_millis(1_000)).await.unwrap();
+            other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            store.intact().await.unwrap();
+        }
+    });
+    assert!(fs::metadata(&path).unwrap().len() < most, "it is shorter than it was");
+}
+
 fn opened(path: &Path, create: Create) -> Result<SqliteStore, OpenError> {
     SqliteStore::open(&Options { create, ..Options::new(path, "a test") })
 }

@@ -95,7 +95,7 @@ impl SqliteStore {
         let db = open::writer(path, options.create, options.most_bytes)?;
         let id = open::id(&db, path)?;
         let readers = (0..READERS).map(|_| open::reader(path)).collect::<Result<_, _>>()?;
-        let watch = Arc::new(Watch::begin(path, options.alone)?);
+        let watch = Arc::new(Watch::begin(path, options.alone, &db)?);
         let readers = Readers::start(readers, Arc::clone(&watch))?;
         let (writer, alone) = (Writer::start(db, watch)?, options.alone);
         Ok(Self { id, writer, readers, version: Arc::default(), alone, _lock: lock })

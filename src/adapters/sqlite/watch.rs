@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use rusqlite::Connection;
+
 use super::beside;
 use super::fault::{OpenError, of_io};
 use crate::memory::StoreError;
@@ -18,7 +20,7 @@ const LEAST: u64 = 512;
 pub(super) struct Watch {
     /// Each file of the store, as it was when it was opened.
     files: Vec<(PathBuf, Identity)>,
-    /// So long was the first of them after the last write. 0: others write too, and it is not known.
+    /// The first of them is no shorter than this. 0: others write too, and it is not known.
     length: AtomicU64,
     alone: bool,
     /// It is damaged, and stays so until it is opened anew.
@@ -44,7 +46,7 @@ impl Identity {
 
 impl Watch {
     /// The files of the store at `path`, which is open.
-    pub fn begin(path: &Path, alone: bool) -> Result<Self, OpenError> {
+    pub fn begin(path: &Path, alone: bool, db: &Connection) -> Result<Self, OpenError> {
         let names = ["", "-wal", "-shm", ".lock"].map(|ending| beside(path, ending));
         let mut files = Vec::new();
         for name in names {
@@ -55,7 +57,7 @@ impl Watch {
             }
         }
         let watch = Self { files, length: AtomicU64::new(0), alone, damaged: Mutex::default() };
-        watch.wrote();
+        watch.wrote(db);
         Ok(watch)
     }
 
@@ -95,11 +97,12 @@ impl Watch {
         length < LEAST.max(self.length.load(Ordering::Relaxed))
     }
 
-    /// Told after each write, by the one thread that writes: no other changes the length of a file that is ours alone.
-    pub fn wrote(&self) {
+    /// Called after each write, by the one thread that writes: no other changes the length of a file that is ours alone.
+    /// A program that folds the log in cuts off only what a commit gave back.
+    pub fn wrote(&self, db: &Connection) {
         let length = self.files.first().and_then(|(path, _)| fs::metadata(path).ok());
         let length = length.filter(|_| self.alone).map_or(0, |about| about.len());
-        self.length.store(length, Ordering::Relaxed);
+        self.length.store(length.min(committed(db).unwrap_or(length)), Ordering::Relaxed);
     }
 
     /// What a read or a write came to: one that meets damage is the last to be believed.
@@ -111,4 +114,10 @@ impl Watch {
         }
         done
     }
+}
+
+/// The length of the file once all commits are folded into it.
+fn committed(db: &Connection) -> Option<u64> {
+    let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, u64>(0)).ok();
+    Some(number("page_count")? * number("page_size")?)
 }

@@ -114,12 +114,12 @@ fn work(db: &Connection, watch: &Watch, waiting: &Receiver<Box<dyn Job>>) {
             // One too many for the disk must not take the others down with it.
             for mut job in group {
                 let kept = together(db, std::slice::from_mut(&mut job));
-                watch.wrote();
+                watch.wrote(db);
                 job.answer(kept.map_err(|error| unavailable(&error)));
             }
             continue;
         }
-        watch.wrote();
+        watch.wrote(db);
         let kept = kept.map_err(|error| unavailable(&error));
         for job in group {
             job.answer(kept.clone());
