@@ -45,11 +45,14 @@ impl Kind {
     }
 }
 
+/// Names of members, by what each must be.
+type Members = &'static [(Kind, &'static [&'static str])];
+
 /// Below the whole document, below `properties`, and below the profile of its VMs.
-const PLACES: [(&str, &[(Kind, &[&str])]); 3] =
+const PLACES: [(&str, Members); 3] =
     [("", TOP), ("properties", PROPERTIES), ("properties.virtualMachineProfile", PROFILE)];
 
-const TOP: &[(Kind, &[&str])] = &[
+const TOP: Members = &[
     (Kind::Object, &["sku", "plan", "identity", "properties", "placement", "extendedLocation"]),
     (Kind::Text, &["location", "sku.name", "sku.tier", "identity.type"]),
     (Kind::Text, &["plan.name", "plan.publisher", "plan.product", "plan.promotionCode"]),
@@ -57,7 +60,7 @@ const TOP: &[(Kind, &[&str])] = &[
     (Kind::Whole, &["sku.capacity"]),
 ];
 
-const PROPERTIES: &[(Kind, &[&str])] = &[
+const PROPERTIES: Members = &[
     (Kind::Object, &["upgradePolicy", "automaticRepairsPolicy", "virtualMachineProfile"]),
     (Kind::Object, &["additionalCapabilities", "scaleInPolicy", "proximityPlacementGroup"]),
     (Kind::Object, &["hostGroup", "priorityMixPolicy", "spotRestorePolicy", "resiliencyPolicy"]),
@@ -87,7 +90,7 @@ const PROPERTIES: &[(Kind, &[&str])] = &[
     (Kind::Text, &["upgradePolicy.rollingUpgradePolicy.pauseTimeBetweenBatches"]),
 ];
 
-const PROFILE: &[(Kind, &[&str])] = &[
+const PROFILE: Members = &[
     (Kind::Object, &["osProfile", "storageProfile", "networkProfile", "securityProfile"]),
     (Kind::Object, &["diagnosticsProfile", "extensionProfile", "billingProfile"]),
     (Kind::Object, &["scheduledEventsProfile", "hardwareProfile", "capacityReservation"]),

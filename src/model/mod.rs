@@ -16,6 +16,7 @@ pub mod plan;
 pub mod policy;
 pub mod quantity;
 pub mod revision;
+pub mod revisions;
 pub mod rollout;
 pub mod setbacks;
 pub mod spelling;

@@ -9,6 +9,7 @@ use super::inventory::{ModelFields, ModelRest};
 use super::journal::Refusal;
 use super::owner::OwnerTag;
 use super::plan::WaitKind;
+use super::revisions::Revisions;
 use super::time::{Span, Time};
 
 pub use super::learnt::{DeleteEffect, DeleteEffects, EtagHistory, EtagVerdict, Probe};
@@ -416,6 +417,8 @@ pub struct PoolState {
     pub wanted: Option<Revision>,
     /// Revisions that served, the newest last.
     pub good_revisions: Vec<GoodRevision>,
+    /// Those that the pool met, good or not, under the names that people know.
+    pub revisions: Revisions,
     pub model: ModelMemory,
     pub owner: OwnerMemory,
     pub rollout: Option<Rollout>,
@@ -472,6 +475,11 @@ pub struct PoolState {
 impl PoolState {
     pub fn is_good(&self, revision: &Revision) -> bool {
         self.good_revision(revision).is_some()
+    }
+
+    /// A revision as people call it.
+    pub fn name(&self, revision: &Revision) -> String {
+        self.revisions.name(revision)
     }
 
     pub fn good_revision(&self, revision: &Revision) -> Option<&GoodRevision> {

@@ -12,16 +12,16 @@ use super::desired;
 use super::moved;
 
 /// As a person names it.
-fn shown(wait: &Wait) -> String {
+fn shown(memory: &PoolState, wait: &Wait) -> String {
     match (wait.number, &wait.revision) {
         (Some(number), _) => format!("{} {number}", wait.what.name()),
-        (None, Some(revision)) => format!("{} {revision}", wait.what.name()),
+        (None, Some(revision)) => format!("{} {}", wait.what.name(), memory.name(revision)),
         (None, None) => wait.what.name().into(),
     }
 }
 
-fn list<'w>(waits: impl Iterator<Item = &'w Wait>) -> String {
-    waits.map(shown).collect::<Vec<_>>().join(", ")
+fn list<'w>(memory: &PoolState, waits: impl Iterator<Item = &'w Wait>) -> String {
+    waits.map(|wait| shown(memory, wait)).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn approve(input: &Input, memory: &mut PoolState, ask: &Ask) -> Result<String, String> {
@@ -30,13 +30,13 @@ pub(super) fn approve(input: &Input, memory: &mut PoolState, ask: &Ask) -> Resul
     };
     // The person saw all that the last plan showed. An earlier answer of this turn does not make it one thing.
     if ask.about.what.is_none() && before.waiting.len() > 1 {
-        let all = list(before.waiting.iter());
+        let all = list(memory, before.waiting.iter());
         return Err(format!("several things wait: {all}; say which by `what`"));
     }
-    let at = named(&memory.waiting, ask)?;
+    let at = named(memory, ask)?;
     let wait = memory.waiting[at].clone();
     if wait.since > ask.at.min(input.now) {
-        let (what, since) = (shown(&wait), wait.since);
+        let (what, since) = (shown(memory, &wait), wait.since);
         return Err(format!("{what} began to wait at {since}, after this was asked; ask again"));
     }
     let said = cover(input, memory, &wait)?;
@@ -45,15 +45,16 @@ pub(super) fn approve(input: &Input, memory: &mut PoolState, ask: &Ask) -> Resul
 }
 
 /// The one entry that the ask is about.
-fn named(waiting: &[Wait], ask: &Ask) -> Result<usize, String> {
-    let about = &ask.about;
+fn named(memory: &PoolState, ask: &Ask) -> Result<usize, String> {
+    let (waiting, about) = (&memory.waiting, &ask.about);
+    let meant = about.revision.as_ref().map(|text| {
+        let known = memory.revisions.find(text.as_str());
+        known.map_or(text, |known| &known.revision)
+    });
     let fits = |wait: &Wait| {
         about.what.is_none_or(|what| what == wait.what)
             && about.number.is_none_or(|number| wait.number == Some(number))
-            && about
-                .revision
-                .as_ref()
-                .is_none_or(|revision| wait.revision.as_ref() == Some(revision))
+            && meant.is_none_or(|revision| wait.revision.as_ref() == Some(revision))
     };
     if waiting.is_empty() {
         return Err("nothing waits for an approval".into());
@@ -62,16 +63,17 @@ fn named(waiting: &[Wait], ask: &Ask) -> Result<usize, String> {
     match (fitting.next(), fitting.next()) {
         (Some((at, _)), None) => Ok(at),
         (Some(_), Some(_)) => {
-            let all = list(waiting.iter().filter(|wait| fits(wait)));
+            let all = list(memory, waiting.iter().filter(|wait| fits(wait)));
             Err(format!("several things wait: {all}; say which by `number` or `revision`"))
         }
-        (None, _) => Err(format!("what waits is another: {}", list(waiting.iter()))),
+        (None, _) => Err(format!("what waits is another: {}", list(memory, waiting.iter()))),
     }
 }
 
 /// What it says yes to, if that stands there still.
 fn cover(input: &Input, memory: &mut PoolState, wait: &Wait) -> Result<String, String> {
-    let other = || Err(format!("{} waits no more", shown(wait)));
+    let gone = format!("{} waits no more", shown(memory, wait));
+    let other = || Err(gone);
     let here = wait.revision.as_ref() == Some(&input.set.revision);
     match wait.what {
         WaitKind::Checkpoint => {
@@ -97,7 +99,10 @@ fn cover(input: &Input, memory: &mut PoolState, wait: &Wait) -> Result<String, S
         WaitKind::Adoption if here => {
             (memory.advisory_held, memory.adoption_held) = (false, false);
             memory.advisory_before = Some(input.cloud_time(input.now));
-            Ok(format!("machines that are not on {} are replaced", input.set.revision))
+            Ok(format!(
+                "machines that are not on {} are replaced",
+                memory.name(&input.set.revision)
+            ))
         }
         WaitKind::Model if here && moved::is_moved(memory) => {
             moved::accept(input, memory);

@@ -14,6 +14,7 @@ use super::model;
 use super::opening;
 use super::owner;
 use super::pause;
+use super::reasons;
 use super::refusals;
 use super::rows::is;
 use super::{exceptions, setbacks};
@@ -73,7 +74,7 @@ fn obey(
         AskVerb::Approve => approve::approve(input, memory, ask),
         AskVerb::Promote => promote(input, memory, asked),
         AskVerb::Abort => abort(input, memory),
-        AskVerb::Rollback => roll_back(input, memory),
+        AskVerb::Rollback => roll_back(input, memory, ask),
         AskVerb::Refresh => Ok(refresh(input, memory, ask)),
         AskVerb::Release => {
             (memory.breaker_released, memory.breaker_opened) = (Some(input.now), None);
@@ -190,8 +191,9 @@ pub(super) fn settled_nothing(input: &Input, answers: &mut [AskAnswer]) {
 fn promote(input: &Input, memory: &mut PoolState, asked: &mut Asked) -> Result<String, String> {
     let Some(rollout) = &mut memory.rollout else { return Err("no rollout is open".into()) };
     if matches!(rollout.stage, Stage::Baking { .. }) {
-        let (here, to) = (&input.set.revision, &rollout.to);
-        if here != to {
+        if input.set.revision != rollout.to {
+            let names = &memory.revisions;
+            let (here, to) = (names.name(&input.set.revision), names.name(&rollout.to));
             return Err(format!(
                 "the model in the set is {here}, so what is lost would not come up on {to}; put {to} there first"
             ));
@@ -252,7 +254,8 @@ fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     memory.pause = None;
     course::end(input, memory, Ending::Aborted);
     let left = left.filter(|left| memory.wanted.as_ref() != Some(left));
-    let first = left.map_or(String::new(), |left| format!(", machines on {left} first"));
+    let first =
+        left.map_or(String::new(), |left| format!(", machines on {} first", memory.name(&left)));
     Ok(format!("aborted; what stands above D leaves{first}{}", lifts(paused)))
 }
 
@@ -260,15 +263,24 @@ const fn lifts(paused: bool) -> &'static str {
     if paused { "; the pause is lifted" } else { "" }
 }
 
-fn roll_back(input: &Input, memory: &mut PoolState) -> Result<String, String> {
+/// Goes back at once where we may write the model, or where a rollout is to be stopped. With none open it would only make
+/// every machine outdated and wait, so the operator is told the edit instead.
+fn roll_back(input: &Input, memory: &mut PoolState, ask: &Ask) -> Result<String, String> {
     if memory.rollout.as_ref().is_some_and(|rollout| rollout.cause == Cause::Rollback) {
         return Ok("rolls back already".into());
     }
-    match good::go_back_to(memory) {
+    let to = match &ask.about.revision {
+        Some(text) => Some(good::named(memory, text.as_str())?),
+        None => good::go_back_to(memory),
+    };
+    match to {
+        Some(to) if memory.rollout.is_none() && !model::can_put_back(input, memory, &to) => {
+            Err(reasons::restore(input, memory, &to))
+        }
         Some(to) => {
             let open = memory.rollout.as_ref();
             let paused = memory.pause.take().is_some() || open.is_some_and(|r| r.stage.is_paused());
-            let said = format!("rolls back to {to}{}", lifts(paused));
+            let said = format!("rolls back to {}{}", memory.name(&to), lifts(paused));
             good::roll_back(input, memory, to);
             Ok(said)
         }

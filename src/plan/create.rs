@@ -81,7 +81,7 @@ pub(super) fn pinned(
         return wish.fill.max(replace);
     }
     let below = count.ready < count.floor;
-    let revision = &input.set.revision;
+    let revision = memory.name(&input.set.revision);
     let hold = holds.add(
         HoldReason::ModelUnproven,
         if below {

@@ -219,6 +219,25 @@ pub(super) fn go_back_to(memory: &PoolState) -> Option<Revision> {
     good.find(|good| Some(*good) != leaving).cloned()
 }
 
+/// The good revision that a person names, other than the one that is left.
+pub(super) fn named(memory: &PoolState, text: &str) -> Result<Revision, String> {
+    let meant = memory.revisions.find(text).map(|known| &known.revision);
+    let leaving = memory.rollout.as_ref().map(|rollout| &rollout.to).or(memory.wanted.as_ref());
+    let good = || memory.good_revisions.iter().map(|good| &good.revision);
+    let good = || good().filter(|good| Some(*good) != leaving);
+    if let Some(found) = good().find(|good| Some(*good) == meant || good.as_str() == text) {
+        return Ok(found.clone());
+    }
+    let names: Vec<String> = good().rev().map(|good| memory.name(good)).collect();
+    Err(match names.is_empty() {
+        true => "there is no completed revision to go back to other than the one being left".into(),
+        false => format!(
+            "{text} is no completed revision to go back to; these are: {}",
+            names.join(", ")
+        ),
+    })
+}
+
 /// A wish of people was written into the set, or refused there, and no read shows it yet.
 fn is_leaving(memory: &PoolState) -> bool {
     let model = &memory.model;

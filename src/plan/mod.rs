@@ -22,6 +22,7 @@ mod holds;
 mod ills;
 mod in_place;
 mod journal;
+mod known;
 mod limit;
 mod locks;
 mod looks;
@@ -92,6 +93,7 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     let first_sight = memory.adopted.is_none();
     let journal = Journal::read(input);
     good::follow_model(input, &mut memory);
+    known::learn(input, &mut memory);
     model::follow_wish(input, &mut memory);
     version::learn(input, &mut memory);
     desired::settle(input, &mut memory, journal.pending);

@@ -345,6 +345,14 @@ fn put_back(input: &Input, memory: &PoolState, grows: bool) -> Option<ModelField
     Some(way_back(input, memory)?.fields.as_ref()?.without_tags())
 }
 
+/// Whether the set has `to` already, or we may write it there and know its fields.
+pub(super) fn can_put_back(input: &Input, memory: &PoolState, to: &Revision) -> bool {
+    let may =
+        !input.policy.model.is_empty() || input.policy.rollout.rollback == Rollback::WriteModel;
+    let known = memory.good_revision(to).is_some_and(|good| good.fields.is_some());
+    input.set.revision == *to || (may && known)
+}
+
 /// The good revision that the model goes back to.
 fn way_back<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m GoodRevision> {
     let here = &input.set.revision;

@@ -163,11 +163,13 @@ pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) 
 /// At first sight on several revisions: how many on each.
 pub(super) fn about_the_mix(desk: &mut Desk) {
     let known = model::referenced(desk.input.machines);
-    let groups: Vec<String> = known.iter().map(|(has, many)| format!("{many} on {has}")).collect();
+    let groups: Vec<String> =
+        known.iter().map(|(has, many)| format!("{many} on {}", desk.memory.name(has))).collect();
     let here = desk.input.set.revision.clone();
     let say = format!(
-        "the pool is seen for the first time in the middle of a change: {}; approve, and all go to {here}",
-        groups.join(", ")
+        "the pool is seen for the first time in the middle of a change: {}; approve, and all go to {}",
+        groups.join(", "),
+        desk.memory.name(&here)
     );
     let off = known.iter().filter(|(has, _)| differs(has, &here));
     let off = off.map(|(_, many)| *many as i64).sum();

@@ -3,9 +3,10 @@
 use crate::model::budget::HoldReason;
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Machine};
+use crate::model::plan::Input;
 use crate::model::policy::Unconfirmed;
 use crate::model::quantity::counted;
-use crate::model::rollout::{Cause, Ending, Stage};
+use crate::model::rollout::{Cause, Ending, PoolState, Stage};
 use crate::model::time::Time;
 
 use super::checkpoint::{self, Bake, Barrier};
@@ -199,7 +200,7 @@ fn about_the_watch(desk: &mut Desk, since: Time) {
 }
 
 fn about_the_model(desk: &mut Desk, cause: Cause) {
-    let (here, target) = (desk.input.set.revision.clone(), desk.reference.revision.clone());
+    let target = desk.reference.revision.clone();
     if desk.memory.model.again.is_some() {
         // Said already.
     } else if desk.memory.model.writing.is_some() {
@@ -214,16 +215,25 @@ fn about_the_model(desk: &mut Desk, cause: Cause) {
     {
         about_the_resumption(desk, &target, at);
     } else {
-        let back = if cause == Cause::Rollback { "roll back" } else { "rollout" };
+        let say = restore(desk.input, &desk.memory, &target);
+        let then = if cause == Cause::Rollback { "rollback" } else { "rollout" };
         desk.holds
-            .add(
-                HoldReason::RestoreModel,
-                format!(
-                    "the model in the set is {here}; put {target} there and the {back} goes on"
-                ),
-            )
+            .add(HoldReason::RestoreModel, format!("{say}; the {then} then continues by itself"))
             .ask("retry");
     }
+}
+
+/// The exact edit that brings a revision back into the set.
+pub(super) fn restore(input: &Input, memory: &PoolState, to: &Revision) -> String {
+    let (here, there) = (memory.name(&input.set.revision), memory.name(to));
+    let fields = memory.revisions.fields(to);
+    let edit = match (fields, input.policy.model.is_empty()) {
+        (Some(fields), true) => format!("set {fields} in the model of the scale set"),
+        (Some(fields), false) => format!("set {fields} under `model` of the pool file"),
+        (None, true) => format!("put {there} back into the model of the scale set"),
+        (None, false) => format!("write what made {there} under `model` of the pool file"),
+    };
+    format!("the scale set has {here}, and Poolkeeper does not write {there} there: {edit}")
 }
 
 /// When a rollout that carries on after failures does so.
@@ -233,7 +243,8 @@ pub(super) fn resumes_at(desk: &Desk) -> Option<Time> {
 
 /// The revision failed, and the last good one is in the model until the pool is whole again.
 fn about_the_resumption(desk: &mut Desk, target: &Revision, at: Time) {
-    let (c, here) = (desk.count, desk.input.set.revision.clone());
+    let (c, here) = (desk.count, desk.memory.name(&desk.input.set.revision));
+    let target = desk.memory.name(target);
     let failed = desk.memory.rollout.as_ref().map_or(0, |rollout| rollout.failed.len());
     let say = format!(
         "{} to {target} failed, so {here} is in the model; the rollout goes on once all serve, not before {at}",
@@ -343,17 +354,20 @@ fn about_no_rollout(desk: &mut Desk) {
         desk.holds
             .add(
                 HoldReason::Mixed,
-                machines(desk.count.out, &format!("not on {wanted} after an abort")),
+                machines(
+                    desk.count.out,
+                    &format!("not on {} after an abort", desk.memory.name(&wanted)),
+                ),
             )
             .number("machines", desk.count.out)
             .ask("retry");
     } else if desk.count.out > 0 && opening::is_hot_loop(desk.input, &desk.memory, &wanted) {
         let ended = desk.memory.last.as_ref().filter(|last| last.how != Ending::Aborted);
-        let at = ended.map_or(desk.input.now, |last| last.at);
+        let (at, name) = (ended.map_or(desk.input.now, |last| last.at), desk.memory.name(&wanted));
         desk.holds
             .add(
                 HoldReason::HotLoop,
-                format!("{wanted} was rolled out at {at} already; an unchanged model is not rolled out again within the hour"),
+                format!("{name} was rolled out at {at} already; an unchanged model is not rolled out again within the hour"),
             )
             .number("machines", desk.count.out)
             .ask("retry");

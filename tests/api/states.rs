@@ -7,6 +7,7 @@ use poolkeeper::model::inventory::{ModelFields, ModelRest};
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::owner::OwnerTag;
 use poolkeeper::model::plan::WaitKind;
+use poolkeeper::model::revisions::{KnownRevision, Revisions};
 use poolkeeper::model::rollout::*;
 use poolkeeper::model::time::Time;
 use proptest::prelude::*;
@@ -289,8 +290,28 @@ fn owner(flags: [bool; 3], at: Option<Time>) -> OwnerMemory {
     }
 }
 
+fn met(good: &[GoodRevision]) -> Revisions {
+    let known = good.iter().zip(1..).map(|(good, number)| KnownRevision {
+        number,
+        revision: good.revision.clone(),
+        image: good.fields.as_ref().and_then(|fields| fields.image.clone()),
+        vm_size: good.fields.as_ref().and_then(|fields| fields.vm_size.clone()),
+        seen: Time::from_millis(i64::from(number)),
+    });
+    Revisions { known: known.collect() }
+}
+
 /// Every field of a state, any value in it.
 pub fn state() -> impl Strategy<Value = PoolState> {
+    bare().prop_map(|state| {
+        let flags = [state.surplus_confirmed, state.advisory_held, state.mixed];
+        let owner = owner(flags, state.adopted);
+        PoolState { owner, revisions: met(&state.good_revisions), ..state }
+    })
+}
+
+/// Without the owner tag, and the revisions that the pool met.
+fn bare() -> impl Strategy<Value = PoolState> {
     let times = prop::collection::vec(prop::option::of(time()), 7);
     let revisions = prop::collection::vec(prop::option::of(revision()), 3);
     let parts = (desired(), model(), prop::option::of(rollout()), prop::option::of(ended()));
@@ -315,7 +336,6 @@ pub fn state() -> impl Strategy<Value = PoolState> {
             wanted: revisions[0].clone(),
             good_revisions: more.3,
             model: parts.1,
-            owner: owner(flags, times[2]),
             rollout: parts.2,
             last: parts.3,
             refresh_before: times[2],
@@ -357,6 +377,7 @@ pub fn state() -> impl Strategy<Value = PoolState> {
             hot_loop_released: revisions[2].clone(),
             honoured: more.2,
             waiting: more.5,
+            ..PoolState::default()
         },
     )
 }

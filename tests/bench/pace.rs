@@ -37,7 +37,7 @@ fn permitted(bench: &mut Criterion) {
     };
     for (name, told) in [("ask and end", Told::default()), ("ask and end, with headers", told)] {
         bench.bench_function(&format!("a permitted call among 1,000 pools: {name}"), |bencher| {
-            let (mut gate, mut n, mut now) = (Gate::new(), 0, Time::from_millis(0));
+            let (mut gate, mut n, mut now) = (Gate::default(), 0, Time::from_millis(0));
             bencher.iter(|| {
                 n = (n + 1) % POOLS;
                 now = now.plus(Span::from_millis(100));

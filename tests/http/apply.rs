@@ -87,7 +87,8 @@ async fn a_refused_document_is_listed_and_can_be_deleted() {
     let kit = Kit::open().await;
     let old = PoolName::new("old");
     let text = document("old", 3);
-    kit.store.put_document(&old, &text, "ann", kit.house.lock().now, Found::Nothing).await.unwrap();
+    let now = kit.house.lock().now;
+    kit.store.put_document(&old, &text, "ann", now, Found::Nothing).await.unwrap();
     kit.house.lock().refuses = true;
     kit.house.reload(&old).await;
     let list = kit.get("/api/v1/pools").await.json();

@@ -15,7 +15,8 @@ use poolkeeper::model::inventory::SetSeen;
 use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::plan::{Facts, RolloutPhase};
 use poolkeeper::model::policy::Policy;
-use poolkeeper::model::rollout::{Cause, Ended, Ending, PoolState, Rollout};
+use poolkeeper::model::revisions::{KnownRevision, Revisions};
+use poolkeeper::model::rollout::{Cause, Ended, Ending, GoodRevision, PoolState, Rollout};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::reconcile::TurnReport;
 use serde_json::Value;
@@ -167,7 +168,11 @@ fn scene() -> Scene {
     let machines: Vec<Machine> =
         (1..=7).map(|n| machine(n, if n < 3 { "r2" } else { "r1" })).collect();
     let set = SetSeen::new(Revision::new("r2"), 7, NOW.minus(Span::seconds(1)));
-    let state = PoolState { adopted: Some(NOW.minus(Span::days(9))), ..PoolState::default() };
+    let state = PoolState {
+        adopted: Some(NOW.minus(Span::days(9))),
+        revisions: revisions(NOW.minus(Span::days(9))),
+        ..PoolState::default()
+    };
     let mut scene = Scene {
         policy,
         report: Arc::new(TurnReport {
@@ -296,6 +301,17 @@ impl Kit {
     }
 }
 
+fn revisions(seen: Time) -> Revisions {
+    let known = |number, name: &str, version| KnownRevision {
+        number,
+        revision: Revision::new(name),
+        image: Some(format!("/subscriptions/s/galleries/g/images/web/versions/{version}").into()),
+        vm_size: Some("Standard_D4s_v5".into()),
+        seen,
+    };
+    Revisions { known: vec![known(1, "r1", "1.0.0"), known(2, "r2", "2.0.0")] }
+}
+
 async fn remember(store: &MemoryStore, scene: &Scene) {
     store.acquire("test", NOW, Span::hours(1)).await.unwrap();
     let at = NOW.minus(Span::minutes(5));
@@ -312,6 +328,9 @@ async fn remember(store: &MemoryStore, scene: &Scene) {
             covered: 7,
             failed: 0,
         }),
+        revisions: revisions(at),
+        good_revisions: vec![GoodRevision::plain(Revision::new("r1"))],
+        wanted: Some(to.clone()),
         ..PoolState::default()
     };
     let told = vec![

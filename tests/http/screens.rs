@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use poolkeeper::api::http::{Pool, Trouble};
+use poolkeeper::memory::Store;
 use poolkeeper::model::budget::{Hold, HoldReason};
-use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::ids::{PoolName, Revision};
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::time::Span;
 use serde_json::Value;
@@ -147,6 +148,30 @@ async fn what_is_refused_or_ignored_is_wrong_and_for_you_in_every_view() {
     assert!(line.contains("wrong") && line.contains("pools/batch.yaml"), "{line}");
     let doctor = served.run(&["doctor"]).await;
     assert!(doctor.code == Some(7) && doctor.out.contains("batch"), "{doctor:?}");
+}
+
+#[tokio::test]
+async fn the_revisions_of_a_pool_are_listed_and_gone_back_to_by_name() {
+    let served = serve(Kit::open().await).await;
+    let listed = served.page("revisions-web", &["history", "web", "--revisions"]).await;
+    assert_eq!(listed.code, Some(0));
+    let list = served.run(&["history", "web", "--revisions", "-o", "json"]).await.json();
+    assert_eq!(
+        (&list["items"][0]["name"], &list["items"][0]["revision"]),
+        (&"2.0.0".into(), &"r2".into())
+    );
+    let rollout = served.kit.get("/api/v1/pools/web/rollout").await.json();
+    assert_eq!((&rollout["to"], &rollout["toName"]), (&"r2".into(), &"2.0.0".into()));
+    let back = ["rollback", "web", "--to", "1.0.0", "--why", "latency", "-o", "json"];
+    let id = served.run(&back).await.json()["id"].as_str().unwrap().to_owned();
+    let loaded = served.kit.store.load(&PoolName::new("web")).await.unwrap();
+    let ask = loaded.doors.asks.iter().find(|ask| ask.id.as_str() == id).unwrap();
+    assert_eq!(ask.about.revision, Some(Revision::new("1.0.0")));
+    for args in
+        [&["history", "web", "--revisions", "--follow"][..], &["history", "wbe", "--revisions"]]
+    {
+        assert_ne!(served.run(args).await.code, Some(0), "{args:?}");
+    }
 }
 
 #[tokio::test]

@@ -286,6 +286,13 @@ impl Pool {
         self
     }
 
+    /// Asks to go back to this revision.
+    pub fn go_back(&mut self, to: &str) {
+        self.speak(AskVerb::Rollback);
+        let about = AskArgs { revision: Some(rev(to)), ..AskArgs::default() };
+        self.asks.last_mut().unwrap().about = about;
+    }
+
     /// Approves each thing that waits, by its name.
     pub fn approve_all(&mut self) {
         let waiting = self.state.as_ref().map_or(&[][..], |state| &state.waiting).to_vec();

@@ -32,7 +32,7 @@ fn at_rest_nothing_is_looked_at_more_often_than_every_five_minutes() {
         let turn = pool.plan();
         pool.after(&turn, Span::ZERO)
     };
-    let cases = [
+    let cases = vec![
         ("nothing to do", settled(3).new_ready(3)),
         ("a person paused it", begun(Pool::new(3, "1", "0").old_ready(3).ask(AskVerb::Pause))),
         (

@@ -126,7 +126,7 @@ fn where_no_tag_may_be_written_none_is() {
     // A newer request may end one that Azure is still at.
     let busy = Pool::new(3, "1", "0").settled().new_ready(4).delete_open(&["n1"], Span::ZERO);
     let busy = owned(busy.edit("n1", |m| m.condition = Condition::Deleting), None);
-    for pool in [off, passing, preview, dark, cut, locked, open, busy] {
+    for pool in [&off, &passing, &preview, &dark, &cut, &locked, &open, &busy] {
         assert!(pool.plan().is_idle());
     }
 }
@@ -204,7 +204,7 @@ fn taking_over_is_refused_while_anything_is_in_doubt() {
         let outcome = refused(Refusal::Unclear);
         pool.delete_ended(&["o1"], Span::ZERO, outcome).ask(AskVerb::TakeOver)
     };
-    for (n, pool) in [first, unseen, changed, own, cut, lost(held())].into_iter().enumerate() {
+    for (n, pool) in vec![first, unseen, changed, own, cut, lost(held())].into_iter().enumerate() {
         let turn = pool.plan();
         assert_eq!(turn.accepted(), [false], "{n}: {:?}", turn.planned.report.asks);
         assert!(written(&turn).is_empty(), "{n}");

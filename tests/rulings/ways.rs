@@ -1,10 +1,12 @@
 //! Ways back, and where a rollout comes from.
 
 use poolkeeper::model::plan::{AskVerb, RolloutPhase};
-use poolkeeper::model::policy::{Adopt, OnFailure};
+use poolkeeper::model::policy::{Adopt, OnFailure, Rollback};
+use poolkeeper::model::rollout::GoodRevision;
 use poolkeeper::model::time::Span;
 
-use super::kit::{NOW, Pool, rev};
+use super::kit::{NOW, Pool, good, rev};
+use super::wishes::{at_rest, fields, known, wants};
 
 #[test]
 fn a_way_back_is_done_where_those_it_goes_back_to_never_left() {
@@ -62,4 +64,48 @@ fn where_most_are_on_target_at_first_sight_nothing_is_left_behind() {
     let again = open.capacity(6).set(|set| set.revision = rev("r3")).plan();
     let rollout = again.planned.state.rollout.unwrap();
     assert_eq!((rollout.from, rollout.to), (Some(rev("r2")), rev("r3")));
+}
+
+#[test]
+fn a_person_names_the_revision_to_go_back_to() {
+    let mut world = at_rest(Pool::new(3, "1", "0").old_ready(3));
+    for (image, revision) in [("v2", "r2"), ("v3", "r3")] {
+        wants(&mut world, image);
+        world.run(400, |world| world.is_at(3, revision));
+    }
+    for (text, said) in [("v9", "v9 is no completed revision"), ("v3", "these are: v2, v1")] {
+        world.pool.go_back(text);
+        let turn = world.step();
+        assert_eq!(turn.accepted(), [false], "{text}");
+        let say = &turn.planned.report.asks[0].say;
+        assert!(say.contains(said), "{text}: {say}");
+        assert!(turn.planned.state.rollout.is_none());
+    }
+    world.pool.go_back("v1");
+    let turn = world.step();
+    assert_eq!(&*turn.planned.report.asks[0].say, "rolls back to v1");
+    world.run(400, |world| world.is_at(3, "r1"));
+    assert_eq!(world.pool.set.revision, rev("r1"));
+}
+
+/// With none open it would only make every machine outdated and wait for a person.
+#[test]
+fn a_way_back_that_nothing_may_write_is_refused_with_the_edit() {
+    let rest = |before: GoodRevision| {
+        let pool = Pool::new(3, "1", "0").settled().new_ready(3);
+        pool.state(move |s| s.good_revisions = vec![before, good("r2")])
+    };
+    for (before, edit) in [
+        (known("r1", "v1"), "set image v1 in the model of the scale set"),
+        (good("r1"), "put r1 back into the model of the scale set"),
+    ] {
+        let turn = rest(before).ask(AskVerb::Rollback).plan();
+        assert_eq!(turn.accepted(), [false]);
+        let say = &turn.planned.report.asks[0].say;
+        assert!(say.contains("the scale set has r2") && say.contains(edit), "{say}");
+        assert!(turn.planned.state.rollout.is_none() && turn.is_idle(), "nothing is outdated");
+    }
+    let pool = rest(known("r1", "v1")).policy(|d| d.rollout.rollback = Rollback::WriteModel);
+    let turn = pool.set(|set| set.model = Some(fields("v2"))).ask(AskVerb::Rollback).plan();
+    assert_eq!((turn.accepted(), turn.phase()), (vec![true], RolloutPhase::RollingBack));
 }

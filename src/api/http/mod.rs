@@ -278,6 +278,7 @@ async fn look<S: Store + Desk + Send + Sync + 'static, V: View>(
         Op::Machine => looks::machine(house, call).await,
         Op::ExplainMachine => looks::explain_machine(house, call).await,
         Op::Rollout => looks::rollout(house, call).await,
+        Op::Revisions => looks::revisions(house, call).await,
         Op::AskState => looks::ask(house, call).await,
         Op::Plan => looks::plan(house, call).await,
         Op::Explain => looks::explain(house, call).await,

@@ -7,10 +7,12 @@ use serde_json::Value;
 
 use super::auth::Role;
 use crate::api::v1::resources::asked::{
-    Accepted, Approval, AskState, DeleteMachine, Reason, Removed,
+    Accepted, Approval, AskState, DeleteMachine, GoBack, Reason, Removed,
 };
 use crate::api::v1::resources::machines::{MachineList, MachineShown};
-use crate::api::v1::resources::pools::{Explanation, PoolList, PoolStatus, RolloutShown};
+use crate::api::v1::resources::pools::{
+    Explanation, PoolList, PoolStatus, RevisionList, RolloutShown,
+};
 use crate::api::v1::resources::shapes::{OpenApiDocument, PlanDocument, PoolDocument};
 use crate::api::v1::resources::told::{AuditPage, Health, HistoryPage, ReadyShown};
 use crate::api::v1::resources::{Book, Described};
@@ -35,6 +37,7 @@ pub enum Op {
     /// A machine stuck in deletion counts no more.
     WriteOff,
     Rollout,
+    Revisions,
     /// One of [`AskVerb::PLAIN`], by its name.
     Verb(&'static str),
     AskState,
@@ -193,7 +196,11 @@ pub fn routes() -> Vec<Route> {
     all.extend(of_machines());
     all.extend(AskVerb::PLAIN.iter().map(|verb| {
         let name = verb.name();
-        let asks = if *verb == AskVerb::Approve { Approval::schema } else { Reason::schema };
+        let asks = match verb {
+            AskVerb::Approve => Approval::schema,
+            AskVerb::Rollback => GoBack::schema,
+            _ => Reason::schema,
+        };
         Route::post(&format!("/pools/{{pool}}/{name}"), Op::Verb(name), asks)
             .called(name, verb_about(verb))
             .role(Some(if *verb == AskVerb::TakeOver { Role::Admin } else { Role::Operator }))
@@ -232,6 +239,8 @@ fn of_pools() -> Vec<Route> {
                 "getRollout",
                 "The rollout that is open, how the last one ended, and asks that wait",
             ),
+        Route::get("/pools/{pool}/revisions", Op::Revisions, Gives::Tagged(RevisionList::schema))
+            .called("listRevisions", "The revisions that a pool met, the newest first"),
         Route::get("/pools/{pool}/asks/{ask}", Op::AskState, Gives::Tagged(AskState::schema))
             .called("getAsk", "What became of an ask"),
         Route::get("/pools/{pool}/plan", Op::Plan, Gives::Tagged(PlanDocument::schema)).called(

@@ -16,7 +16,7 @@ use super::route::{BASE, MarkVerb, Route};
 use super::view::View;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
-use crate::api::v1::resources::asked::{Accepted, Approval, DeleteMachine, Reason};
+use crate::api::v1::resources::asked::{Accepted, Approval, DeleteMachine, GoBack, Reason};
 use crate::memory::{Audit, Desk, Mark, Store};
 use crate::model::ids::{AskId, PoolName, Revision};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
@@ -46,6 +46,10 @@ where
 {
     let (why, about) = if name == AskVerb::Approve.name() {
         approval(call.json()?)?
+    } else if name == AskVerb::Rollback.name() {
+        let GoBack { why, revision } = call.json()?;
+        let revision = revision.map(Revision::new);
+        (why.0, AskArgs { revision, ..AskArgs::default() })
     } else {
         (call.json::<Reason>()?.why.0, AskArgs::default())
     };

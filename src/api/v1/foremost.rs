@@ -95,6 +95,13 @@ pub fn is_refusal(reason: &str) -> bool {
     REFUSALS.iter().any(|refusal| refusal.code() == reason)
 }
 
+/// Whether a hold of this name ends by an edit that its sentence spells out, and by no command.
+pub fn needs_edit(reason: &str) -> bool {
+    [HoldReason::RestoreModel, HoldReason::Natives, HoldReason::Locked]
+        .iter()
+        .any(|known| known.code() == reason)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

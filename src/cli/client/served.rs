@@ -112,7 +112,8 @@ fn facts(plan: &PlanRead, status: &StatusRead, machines: &[MachineRead]) -> Fact
     let foremost = (0..holds.len()).min_by_key(|at| holds.get(*at).map(|hold| rank(&hold.rule)));
     let machines = machines.iter().map(|machine| {
         let (say, next) = (machine.say.clone().unwrap_or_default(), machine.next.map(|at| at.0));
-        MachineFacts::told(machine.record(), machine.class(), say, next)
+        let name = machine.revision_name.as_deref();
+        MachineFacts::told(machine.record(), name, machine.class(), say, next)
     });
     let resolved = &plan.resolved;
     Facts {
@@ -168,9 +169,9 @@ fn numbers(plan: &PlanRead, more: Option<NumbersRead>) -> Vec<(&'static str, u32
 pub(in crate::cli) fn rollout(progress: &ProgressRead) -> RolloutFacts {
     RolloutFacts {
         phase: progress.phase.clone(),
-        from: progress.from.clone(),
-        to: progress.to.clone(),
-        reference: progress.reference.clone(),
+        from: progress.from_name.clone(),
+        to: progress.to_name.clone(),
+        reference: progress.reference_name.clone(),
         done: progress.done,
         total: progress.total,
         failed: progress.failed,

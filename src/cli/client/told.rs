@@ -7,9 +7,11 @@ use serde_json::Value;
 
 use super::{ENVIRONMENT, Line, Server, failure, text};
 use crate::api::client::{Client, ClientError, Request};
+use crate::api::v1::resources::read::RevisionsRead;
 use crate::cli::args::{Format, with_exit_codes};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::shell::Shell;
+use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::plain;
 
@@ -28,7 +30,7 @@ connection it takes up where it was, and misses none.";
 #[command(
     about = HISTORY,
     long_about = format!("{HISTORY}.\n\nWith --output ndjson each line is one document. {FOLLOW}"),
-    after_long_help = with_exit_codes(&format!("Examples:\n  poolkeeper history web\n  poolkeeper history web --last 500\n  poolkeeper history web --follow\n\n{ENVIRONMENT}"))
+    after_long_help = with_exit_codes(&format!("Examples:\n  poolkeeper history web\n  poolkeeper history web --last 500\n  poolkeeper history web --follow\n  poolkeeper history web --revisions\n\n{ENVIRONMENT}"))
 )]
 pub struct History {
     /// Name of the pool
@@ -37,6 +39,10 @@ pub struct History {
     /// Go on with what happens from now on, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
+
+    /// The revisions that the pool met instead, the newest first: what `rollback --to` takes
+    #[arg(long, conflicts_with_all = ["follow", "last"])]
+    revisions: bool,
 
     #[command(flatten)]
     lines: Lines,
@@ -70,6 +76,9 @@ impl History {
         if self.follow && shell.format == Format::Json {
             let say = "--follow answers a stream, not one document";
             return Err(Failure::usage(say).help("use --output ndjson, or leave --output out"));
+        }
+        if self.revisions {
+            return revisions(&self.lines.server.line()?, &self.pool, shell);
         }
         let path = ["pools", self.pool.as_str(), "history"];
         let page = self.lines.read(&path);
@@ -114,6 +123,39 @@ fn print(shell: &mut Shell, page: &Value, say: fn(&Value) -> String) -> Result<(
         Format::Table if lines.is_empty() => shell.line("nothing has happened yet"),
         Format::Table => lines.iter().try_for_each(|line| shell.line(&plain(&say(line)))),
     }
+}
+
+fn revisions(server: &Line, pool: &str, shell: &mut Shell) -> Result<Exit, Failure> {
+    let is_json = shell.one_document("a list of revisions")?;
+    let (written, list): (_, RevisionsRead) = server.of_pool(pool, &["revisions"])?;
+    if is_json {
+        shell.line(&written)?;
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new(0);
+    table.heading(&["#", "NAME", "MACHINES", "STATE", "FIRST SEEN", "IMAGE", "SIZE"]);
+    for known in &list.items {
+        let states = [
+            (known.wanted, "wanted"),
+            (known.in_model, "in the model"),
+            (known.completed, "completed"),
+        ];
+        let states: Vec<&str> =
+            states.into_iter().filter_map(|(is, name)| is.then_some(name)).collect();
+        table.row([
+            known.number.to_string().into(),
+            Cell::new(&known.name, Style::Bold),
+            known.machines.to_string().into(),
+            states.join(", ").into(),
+            known.seen_at.0.to_string().into(),
+            known.image.as_deref().unwrap_or("-").into(),
+            known.vm_size.as_deref().unwrap_or("-").into(),
+        ]);
+    }
+    let mut text = String::new();
+    table.draw(shell.term, &mut text);
+    shell.print(&text)?;
+    Ok(Exit::Done)
 }
 
 /// A line of a history, for people.

@@ -90,7 +90,6 @@ of_pools! {
     Abort "abort" "Ends the rollout and puts the pool back at its size" "abort web --why 'wrong image'";
     Retry "retry" "Tries again what failed" "retry web --why 'quota raised'";
     Promote "promote" "Skips the present wait of a rollout" "promote web --why 'no need to wait'";
-    Rollback "rollback" "Goes back to the last revision that completed" "rollback web --why 'latency'";
     Refresh "refresh" "Replaces every machine of a pool, whatever its revision" "refresh web --why 'new keys'";
     SettleCapacity "settleCapacity" "Sets the capacity to what lives: the one write that lowers it" "settle-capacity web --why 'drift'";
     TakeOver "takeOver" "Owns a scale set that another store owns, as its tag says" "take-over web --why 'the old server is gone'";
@@ -170,6 +169,39 @@ impl Approve {
             body["revision"] = json!(revision);
         }
         self.wish.post(shell, &["pools", &self.pool, "approve"], &body)
+    }
+}
+
+const ROLLBACK: &str = "Goes back to a revision that completed: the last one, or the one named";
+const ROLLBACK_MORE: &str = "\
+With no rollout open it is refused at once where Poolkeeper does not write the model, and the answer is the edit to make. \
+`poolkeeper history POOL --revisions` lists the revisions.";
+
+#[derive(Debug, Args)]
+#[command(
+    about = ROLLBACK,
+    long_about = format!("{}\n\n{ROLLBACK_MORE}", long(ROLLBACK)),
+    after_long_help = after("rollback web --to 1.0.0 --why 'latency'")
+)]
+pub struct Rollback {
+    /// Name of the pool
+    pool: String,
+
+    /// The revision: its name, its number as in #7, or its fingerprint
+    #[arg(long, value_name = "REVISION")]
+    to: Option<String>,
+
+    #[command(flatten)]
+    wish: Wish,
+}
+
+impl Rollback {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+        let mut body = json!({ "why": self.wish.why });
+        if let Some(to) = &self.to {
+            body["revision"] = json!(to);
+        }
+        self.wish.post(shell, &["pools", &self.pool, "rollback"], &body)
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) fn find(written: &str, pool: &str, machines: &[&Machine]) -> Result<u
 /// What is told of one machine.
 pub(super) struct About<'a> {
     pub machine: &'a Machine,
+    pub revision: String,
     pub class: Option<Class>,
     pub say: String,
     pub becomes: Option<String>,
@@ -46,13 +47,15 @@ impl<'a> About<'a> {
         let report = machines.iter().find(|machine| machine.index as usize == at)?;
         let machine = snapshot.machines.get(at)?;
         let say = v1::plan::say(&input, planned, report);
+        let name = machine.revision.as_ref().map(|revision| planned.state.name(revision));
         Some(Self {
             machine,
+            revision: revision(machine, name.as_deref()),
             class: Some(report.class),
             say: say.map_or_else(String::new, |say| say.to_string()),
             becomes: Some(becomes(report.why).to_owned()),
             next: report.next,
-            target: format!("the scale set has {}", snapshot.set.revision),
+            target: format!("the scale set has {}", planned.state.name(&snapshot.set.revision)),
             history: history(machine, report, snapshot),
         })
     }
@@ -77,7 +80,7 @@ pub(super) fn page(page: &mut Page<'_>, about: &About<'_>) {
     if let Some(class) = about.class {
         row("Class", means(class), class_style(class));
     }
-    for (name, text) in record(about.machine, &about.target, now) {
+    for (name, text) in record(about, now) {
         row(name, text, Style::Plain);
     }
     for (name, text) in &about.history {
@@ -105,11 +108,12 @@ fn means(class: Class) -> String {
 }
 
 /// What the record says.
-fn record(machine: &Machine, target: &str, now: Time) -> Vec<(&'static str, String)> {
+fn record(about: &About<'_>, now: Time) -> Vec<(&'static str, String)> {
+    let About { machine, revision, target, .. } = about;
     let mut rows = vec![
         ("Condition", since(condition_name(machine.condition), machine.since, now)),
         ("Lifecycle", since(lifecycle_name(machine.lifecycle), machine.lifecycle_since, now)),
-        ("Revision", format!("{}; {target}", revision(machine))),
+        ("Revision", format!("{revision}; {target}")),
         (
             "Served",
             if machine.ever_available { "yes, it was available" } else { "never yet" }.into(),

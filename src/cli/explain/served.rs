@@ -38,7 +38,8 @@ pub(super) fn explain(
     };
     // The page takes the facts with it.
     let judged = at.and_then(|at| facts.machines.get(at)).map(|judged| {
-        (judged.record.clone().into_owned(), judged.class, judged.say.clone(), judged.next)
+        let record = judged.record.clone().into_owned();
+        (record, judged.revision.clone(), judged.class, judged.say.clone(), judged.next)
     });
     let id = judged.as_ref().map(|(record, ..)| record.id.to_string());
     let part: Vec<&str> = match &id {
@@ -51,11 +52,12 @@ pub(super) fn explain(
         return Ok(exit);
     }
     let mut page = Page::of(facts, shell.term);
-    if let Some((record, class, say, next)) = &judged {
+    if let Some((record, revision, class, say, next)) = &judged {
         let (_, told): (_, ExplanationRead) = line.of_pool(pool, &part)?;
         let reference = page.facts.rollout.reference.as_deref().unwrap_or("not known");
         let about = About {
             machine: record,
+            revision: revision.clone(),
             class: *class,
             say: say.clone(),
             becomes: told.becomes,

@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
-use super::{NAMES, rule};
+use super::{NAMES, revision, rule};
 use crate::api::v1;
 use crate::api::v1::foremost::foremost;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::cli::decide::Decision;
 use crate::cli::text::{count, list};
 use crate::model::action::{Action, Class, Target};
+use crate::model::ids::Revision;
 use crate::model::inventory::ModelFields;
 use crate::model::machine::{Condition, Lifecycle, Machine};
-use crate::model::plan::{MachineReport, Report, RolloutPhase, Why};
+use crate::model::plan::{MachineReport, Planned, Report, RolloutPhase, Why};
 use crate::model::time::Time;
 
 #[derive(Debug)]
@@ -90,6 +91,8 @@ pub(in crate::cli) struct AskFacts {
 #[derive(Debug)]
 pub(in crate::cli) struct MachineFacts<'a> {
     pub record: Cow<'a, Machine>,
+    /// The name of its revision.
+    pub revision: String,
     /// `None`: no plan has looked at it.
     pub class: Option<Class>,
     pub say: String,
@@ -102,6 +105,7 @@ impl<'a> MachineFacts<'a> {
     /// Of a record that another process judged.
     pub fn told(
         record: Machine,
+        name: Option<&str>,
         class: Option<Class>,
         say: String,
         next: Option<Time>,
@@ -109,7 +113,8 @@ impl<'a> MachineFacts<'a> {
         let serves =
             record.condition == Condition::Ready && record.lifecycle == Lifecycle::InService;
         let quiet = class == Some(Class::Current) && serves && next.is_none();
-        MachineFacts { record: Cow::Owned(record), class, say, next, quiet }
+        let revision = revision(&record, name);
+        MachineFacts { record: Cow::Owned(record), revision, class, say, next, quiet }
     }
 }
 
@@ -126,7 +131,7 @@ impl<'a> Facts<'a> {
             available: report.numbers.available,
             desired: report.numbers.desired,
             outdated: report.numbers.outdated,
-            rollout: rollout(report),
+            rollout: rollout(planned),
             finishes: estimate.finishes,
             peak_machines: estimate.peak_machines,
             peak_cores: estimate.peak_cores,
@@ -171,9 +176,9 @@ fn numbers(report: &Report) -> Vec<(&'static str, u32)> {
     ]
 }
 
-fn rollout(report: &Report) -> RolloutFacts {
-    let rollout = &report.rollout;
-    let text = |of: &Option<crate::model::ids::Revision>| of.as_ref().map(ToString::to_string);
+fn rollout(planned: &Planned) -> RolloutFacts {
+    let rollout = &planned.report.rollout;
+    let text = |of: &Option<Revision>| of.as_ref().map(|of| planned.state.name(of));
     RolloutFacts {
         phase: rollout.phase.name().to_owned(),
         from: text(&rollout.from),
@@ -223,8 +228,10 @@ fn machines<'a>(snapshot: &'a SnapshotInput, decision: &Decision) -> Vec<Machine
     let of = |report: &MachineReport| {
         let record = snapshot.machines.get(report.index as usize)?;
         let say = v1::plan::say(&input, planned, report);
+        let name = record.revision.as_ref().map(|revision| planned.state.name(revision));
         Some(MachineFacts {
             record: Cow::Borrowed(record),
+            revision: revision(record, name.as_deref()),
             class: Some(report.class),
             say: say.map_or_else(String::new, |say| say.to_string()),
             next: report.next,

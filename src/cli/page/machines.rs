@@ -38,7 +38,7 @@ impl Page<'_> {
                 class,
                 condition(record).into(),
                 short(now.since(record.imaged)).into(),
-                revision(record).into(),
+                machine.revision.as_str().into(),
                 nearer(&machine.say, now).into(),
             ]);
         }
@@ -96,10 +96,12 @@ pub(in crate::cli) const fn lifecycle_name(lifecycle: Lifecycle) -> &'static str
     }
 }
 
-pub(in crate::cli) fn revision(machine: &Machine) -> String {
+/// By its name, where it has one.
+pub(in crate::cli) fn revision(machine: &Machine, name: Option<&str>) -> String {
     let Some(revision) = &machine.revision else { return "?".to_owned() };
+    let name = name.unwrap_or(revision.as_str());
     match machine.evidence {
-        Evidence::Model | Evidence::Stamp => revision.as_str().to_owned(),
-        Evidence::Advisory => format!("{} (advisory)", revision.as_str()),
+        Evidence::Model | Evidence::Stamp => name.to_owned(),
+        Evidence::Advisory => format!("{name} (advisory)"),
     }
 }

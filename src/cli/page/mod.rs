@@ -12,6 +12,7 @@ use super::decide::Decision;
 use super::table::{Cell, Table, push_line};
 use super::term::{Style, Term};
 use super::text::{TIE, clock, count, list, nearer, plain, short, when, wrap};
+use crate::api::v1::foremost::needs_edit;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::model::action::Class;
 use crate::model::budget::Hold;
@@ -239,7 +240,8 @@ pub(super) fn circumstances(hold: &HoldFacts) -> Vec<String> {
 
 /// What a person can do about a hold.
 pub(super) fn remedy(hold: &HoldFacts) -> Option<String> {
-    hold.verb.as_ref().map(|verb| format!("you can: {verb}"))
+    let verb = hold.verb.as_ref().filter(|_| !needs_edit(&hold.rule))?;
+    Some(format!("you can: {verb}"))
 }
 
 /// A hold in one line.

@@ -44,7 +44,7 @@ fn facts(standing: &Standing<'_>) -> Value {
     let (seen, anatomy) = (standing.seen, standing.anatomy);
     let snapshot = &seen.looked.snapshot;
     let versions = standing.versions.iter().map(|version| {
-        json!({ "revision": version.revision, "machines": version.machines, "isModel": version.is_model })
+        json!({ "revision": version.revision, "name": version.name, "machines": version.machines, "isModel": version.is_model })
     });
     let gaps = seen.looked.gaps.iter().map(|gap| json!({ "what": gap.what, "why": gap.why }));
     let locks = snapshot.set.locks.iter().map(|lock| {

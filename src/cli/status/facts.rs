@@ -30,6 +30,7 @@ pub(super) struct Standing<'a> {
 
 pub(super) struct Version<'a> {
     pub revision: Option<&'a str>,
+    pub name: String,
     pub machines: usize,
     /// It is what the model of the set makes now.
     pub is_model: bool,
@@ -117,6 +118,10 @@ fn versions(seen: &Seen) -> Vec<Version<'_>> {
         .into_iter()
         .map(|(revision, machines)| Version {
             revision,
+            name: revision.map_or_else(
+                || "unknown".to_owned(),
+                |revision| seen.decision.planned.state.name(&Revision::new(revision)),
+            ),
             machines,
             is_model: revision == Some(model),
         })

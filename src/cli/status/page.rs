@@ -133,14 +133,15 @@ fn machines(standing: &Standing<'_>) -> String {
 
 fn versions(standing: &Standing<'_>) -> String {
     let version = |version: &super::facts::Version<'_>| {
-        let name = version.revision.map_or_else(|| "unknown".into(), plain);
+        let name = plain(&version.name);
         let model = if version.is_model { " (the model's)" } else { "" };
         format!("{} on {name}{model}", version.machines)
     };
     let mut parts: Vec<String> = standing.versions.iter().map(version).collect();
     if !standing.versions.iter().any(|version| version.is_model) {
-        let model = plain(standing.seen.looked.snapshot.set.revision.as_str());
-        parts.push(format!("none on {model} (the model's)"));
+        let model = &standing.seen.looked.snapshot.set.revision;
+        let model = standing.seen.decision.planned.state.name(model);
+        parts.push(format!("none on {} (the model's)", plain(&model)));
     }
     parts.join(", ")
 }

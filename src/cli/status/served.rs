@@ -211,7 +211,7 @@ fn ends(standing: &Standing, more: &More) -> String {
     match rollout.and_then(|rollout| rollout.last.as_ref()) {
         Some(last) => {
             let at = now.map_or_else(|| last.at.0.to_string(), |now| when(last.at.0, now));
-            format!("no rollout is open; the last, to {}, {} {at}", last.to, last.how)
+            format!("no rollout is open; the last, to {}, {} {at}", last.to_name, last.how)
         }
         None => "no rollout is open".to_owned(),
     }

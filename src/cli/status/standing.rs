@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::v1::foremost::rank;
+use crate::api::v1::foremost::{needs_edit, rank};
 use crate::api::v1::resources::read::{
     HoldRead, IgnoredRead, MachineRead, RolloutRead, StatusRead,
 };
@@ -229,10 +229,13 @@ fn waits(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
     // A person holds or protects these machines on purpose: that is a state and no task.
     needed.retain(|hold| hold.reason != HoldReason::Kept.code());
     let holds = needed.into_iter().filter_map(|hold| {
+        let told = served::hold(hold);
+        let say = rule_and_say(&told, now.unwrap_or(told.recheck));
+        if needs_edit(&hold.reason) {
+            return Some(say);
+        }
         let verb = hold.verb.as_deref().filter(|verb| !BY_ITSELF.contains(verb))?;
         let command = command(verb, &status.name, &hold.blockers);
-        let hold = served::hold(hold);
-        let say = rule_and_say(&hold, now.unwrap_or(hold.recheck));
         Some(format!("{say}; {command}"))
     });
     let file = status.ignored.as_ref().map(|IgnoredRead { file, .. }| {

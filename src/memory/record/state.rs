@@ -10,6 +10,7 @@ use crate::model::inventory::{ModelFields, ModelRest};
 use crate::model::journal::Refusal;
 use crate::model::owner::OwnerTag;
 use crate::model::plan::WaitKind;
+use crate::model::revisions::{KnownRevision, Revisions};
 use crate::model::rollout::{
     BackOff, Cause, DeleteEffect, DeleteEffects, Desired, Ended, Ending, EtagHistory, EtagVerdict,
     Exception, Fall, GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, OwnerMemory,
@@ -32,6 +33,7 @@ keys! {
             mixed: bool,
             wanted: Option<Revision>,
             good_revisions: Vec<GoodRevision>,
+            revisions: Revisions,
             model: ModelMemory,
             owner: OwnerMemory,
             rollout: Option<Rollout>,
@@ -196,6 +198,23 @@ keys! {
             message: Option<Box<str>>,
             retry_at: Option<Time>,
             answered: bool,
+        }
+    }
+    Revisions as RevisionsKeys; {
+        must {}
+        may {
+            known: Vec<KnownRevision>,
+        }
+    }
+    KnownRevision as KnownKeys; {
+        must {
+            number: u32,
+            revision: Revision,
+            seen: Time,
+        }
+        may {
+            image: Option<Box<str>>,
+            vm_size: Option<Box<str>>,
         }
     }
     GoodRevision as GoodKeys; {

@@ -19,7 +19,10 @@ pub(super) fn tell(desk: &mut Desk, journal: &Journal) {
         desk.holds
             .add(
                 HoldReason::WaitingForModel,
-                format!("the model is read as {again}, an earlier one; the next looks tell whether it was put back"),
+                format!(
+                    "the model is read as {}, an earlier one; the next looks tell whether it was put back",
+                    desk.memory.name(&again)
+                ),
             )
             .again(believed)
             .blockers = vec![again.as_str().into()];
@@ -42,7 +45,8 @@ fn not_written_yet(desk: &mut Desk) {
     }
     let here = desk.input.set.revision.clone();
     let say = format!(
-        "the model is written over {here} once it is known what came of a request whose answer was lost"
+        "the model is written over {} once it is known what came of a request whose answer was lost",
+        desk.memory.name(&here)
     );
     let hold = desk.holds.add(HoldReason::WaitingForModel, say).again(desk.input.now.plus(SOON));
     hold.blockers = vec![here.as_str().into()];
@@ -91,7 +95,10 @@ pub(super) fn not_shown_yet(desk: &mut Desk) {
     let before = back_off.as_ref().filter(same).and_then(ModelBackOff::in_vain);
     let say = match before {
         Some(times) => without_effect(times.saturating_add(1)),
-        None => format!("the model was written over {here} and no read shows it yet"),
+        None => {
+            let here = desk.memory.name(&here);
+            format!("the model was written over {here} and no read shows it yet")
+        }
     };
     let hold = desk.holds.add(HoldReason::WaitingForModel, say).number("outdated", desk.count.out);
     hold.blockers = vec![here.as_str().into()];

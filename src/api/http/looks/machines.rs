@@ -108,12 +108,15 @@ impl<'a> Judgements<'a> {
     }
 
     fn judged(&self, machine: &Machine) -> Judged {
+        let names = self.planned.map(|planned| &planned.state);
+        let revision_name = names.zip(machine.revision.as_ref()).map(|(s, of)| s.name(of));
         let (Some(report), Some(planned)) = (self.report(machine), self.planned) else {
-            return Judged::default();
+            return Judged { revision_name, ..Judged::default() };
         };
         let input = self.scene.input();
         let say = plan::say(&input, planned, report).map(|say| say.to_string());
-        Judged { class: Some(report.class.name()), say, next: report.next.map(When) }
+        let (class, next) = (Some(report.class.name()), report.next.map(When));
+        Judged { revision_name, class, say, next }
     }
 }
 

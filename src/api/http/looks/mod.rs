@@ -5,7 +5,7 @@ mod rollout;
 mod told;
 
 pub use machines::{explain_machine, machine, machines};
-pub use rollout::rollout;
+pub use rollout::{revisions, rollout};
 pub use told::{ask, audit, history};
 
 use std::collections::BTreeMap;

@@ -9,10 +9,13 @@ use super::super::view::View;
 use super::{known, of_estimate};
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
-use crate::api::v1::resources::pools::{AskShown, EndedRollout, OpenRollout, RolloutShown};
+use crate::api::v1::resources::pools::{
+    AskShown, EndedRollout, OpenRollout, RevisionList, RevisionShown, RolloutShown,
+};
 use crate::api::v1::wire::Named;
 use crate::memory::Store;
 use crate::model::ids::Revision;
+use crate::model::machine::Machine;
 use crate::model::plan::{Ask, RolloutPhase};
 use crate::model::rollout::{Ended, Rollout, Stage};
 use crate::model::time::Time;
@@ -22,32 +25,66 @@ pub async fn rollout<S: Store, V: View>(
     call: &Call,
 ) -> Result<Answer, Problem> {
     let pool = known(house, call)?;
-    let name = &pool.policy.name;
-    let loaded = house.store.load(name).await.map_err(|error| Problem::store(&error))?;
+    let pool_name = &pool.policy.name;
+    let loaded = house.store.load(pool_name).await.map_err(|error| Problem::store(&error))?;
     let state = loaded.state.unwrap_or_default();
     let planned = pool.report.as_ref().and_then(|report| report.planned.as_ref());
     let report = planned.map(|planned| &planned.report.rollout);
     let revision =
         |of: Option<&Option<Revision>>| of.and_then(Option::as_ref).map(ToString::to_string);
+    let name = |of: Option<&Option<Revision>>| {
+        of.and_then(Option::as_ref).map(|revision| state.name(revision))
+    };
     let keys = report.map_or(&[][..], |report| &report.exceptions);
     let shown = RolloutShown {
         api_version: API_VERSION,
         kind: "Rollout",
-        pool: name.to_string(),
+        pool: pool_name.to_string(),
         phase: report.map_or(RolloutPhase::None, |report| report.phase).name(),
         from: revision(report.map(|report| &report.from)),
+        from_name: name(report.map(|report| &report.from)),
         to: revision(report.map(|report| &report.to)),
+        to_name: name(report.map(|report| &report.to)),
         reference: revision(report.map(|report| &report.reference)),
+        reference_name: name(report.map(|report| &report.reference)),
         done: report.map_or(0, |report| report.done),
         total: report.map_or(0, |report| report.total),
         failed: report.map_or(0, |report| report.failed),
         exceptions: keys.iter().map(ToString::to_string).collect(),
         open: state.rollout.as_ref().map(open),
-        last: state.last.as_ref().map(ended),
+        last: state.last.as_ref().map(|last| ended(last, state.name(&last.to))),
         asks: loaded.doors.asks.iter().map(ask).collect(),
         estimate: planned.map(|planned| of_estimate(&planned.report.estimate)),
     };
     Ok(Answer::tagged(&shown))
+}
+
+pub async fn revisions<S: Store, V: View>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<Answer, Problem> {
+    let name = known(house, call)?.policy.name.clone();
+    let loaded = house.store.load(&name).await.map_err(|error| Problem::store(&error))?;
+    let state = loaded.state.unwrap_or_default();
+    let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+    let items = state.revisions.known.iter().rev().map(|known| {
+        let of = |machine: &&Machine| machine.revision.as_ref() == Some(&known.revision);
+        RevisionShown {
+            number: known.number,
+            name: state.name(&known.revision),
+            revision: known.revision.to_string(),
+            image: text(&known.image),
+            vm_size: text(&known.vm_size),
+            seen_at: When(known.seen),
+            machines: loaded.machines.iter().filter(of).count() as u32,
+            completed: state.is_good(&known.revision),
+            in_model: state.model.seen.as_ref() == Some(&known.revision),
+            wanted: state.wanted.as_ref() == Some(&known.revision),
+        }
+    });
+    let (kind, items) = ("RevisionList", items.collect());
+    let list = RevisionList { api_version: API_VERSION, kind, pool: name.to_string(), items };
+    Ok(Answer::tagged(&list))
 }
 
 fn open(rollout: &Rollout) -> OpenRollout {
@@ -72,10 +109,11 @@ fn open(rollout: &Rollout) -> OpenRollout {
     }
 }
 
-fn ended(last: &Ended) -> EndedRollout {
+fn ended(last: &Ended, to_name: String) -> EndedRollout {
     EndedRollout {
         cause: last.cause.word(),
         to: last.to.to_string(),
+        to_name,
         how: last.how.word(),
         at: When(last.at),
         done: last.done,

@@ -19,6 +19,7 @@ use crate::model::budget::{Hold, HoldReason};
 use crate::model::ids::{Key, Revision};
 use crate::model::machine::Machine;
 use crate::model::plan::{AskAnswer, Estimate, Input, MachineReport, Planned, RolloutReport};
+use crate::model::revisions::Revisions;
 use crate::model::rollout::PoolState;
 use actions::Actions;
 use say::Say;
@@ -65,7 +66,11 @@ pub fn document<'a>(input: &'a Input<'a>, planned: &'a Planned) -> impl Serializ
         machines: Machines { input, planned, order: order(input, &report.machines) },
         holds: holds.into_iter().map(HoldKeys).collect(),
         asks: asks.into_iter().map(AskKeys).collect(),
-        rollout: Rollout { report: &report.rollout, machines: input.machines },
+        rollout: Rollout {
+            report: &report.rollout,
+            machines: input.machines,
+            names: &planned.state.revisions,
+        },
         estimate: EstimateKeys(&report.estimate),
         state: State(&planned.state),
         again: Shown(report.again),
@@ -229,6 +234,7 @@ impl Serialize for AskKeys<'_> {
 struct Rollout<'a> {
     report: &'a RolloutReport,
     machines: &'a [Machine],
+    names: &'a Revisions,
 }
 
 impl Serialize for Rollout<'_> {
@@ -236,10 +242,15 @@ impl Serialize for Rollout<'_> {
         let report = self.report;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("phase", report.phase.name())?;
-        let revisions =
-            [("from", &report.from), ("to", &report.to), ("reference", &report.reference)];
-        for (key, revision) in revisions {
+        let revisions = [
+            (["from", "fromName"], &report.from),
+            (["to", "toName"], &report.to),
+            (["reference", "referenceName"], &report.reference),
+        ];
+        for ([key, name], revision) in revisions {
+            let called = revision.as_ref().map(|revision| self.names.name(revision));
             map.serialize_entry(key, &revision.as_ref().map(Revision::as_str))?;
+            map.serialize_entry(name, &called)?;
         }
         map.serialize_entry("done", &report.done)?;
         map.serialize_entry("total", &report.total)?;

@@ -5,7 +5,6 @@ use std::fmt::{self, Display, Formatter};
 use crate::api::v1::wire::Shown;
 use crate::model::action::{Action, Class};
 use crate::model::budget::{Hold, HoldReason};
-use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::plan::{Input, MachineReport, Planned, Why};
 use crate::model::quantity::counted;
@@ -145,7 +144,8 @@ impl Say<'_> {
             }
             _ => match &seen.revision {
                 Some(revision) => {
-                    write!(f, "serves on {}, {} since {since}", Short(revision), condition(seen))
+                    let name = self.planned.state.name(revision);
+                    write!(f, "serves on {}, {} since {since}", Short(&name), condition(seen))
                 }
                 None => write!(f, "serves, {} since {since}", condition(seen)),
             },
@@ -409,7 +409,8 @@ impl Display for Outdated<'_> {
         let older = |than: Time| seen.imaged < than;
         match (&seen.revision, reference) {
             (Some(has), Some(wanted)) if has != wanted => {
-                let (short, other) = (Short(has).to_string(), Short(wanted).to_string());
+                let (has, wanted) = (planned.state.name(has), planned.state.name(wanted));
+                let (short, other) = (Short(&has).to_string(), Short(&wanted).to_string());
                 if short == other {
                     return write!(f, "on {has}, where {wanted} is wanted");
                 }
@@ -449,12 +450,14 @@ impl Display for Who<'_> {
 /// Letters of a fingerprint that tell models apart at a glance.
 const SHORT: usize = 16;
 
-struct Short<'a>(&'a Revision);
+/// A name, cut short where it is a fingerprint.
+struct Short<'a>(&'a str);
 
 impl Display for Short<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let text = self.0.as_str();
-        match text.char_indices().nth(SHORT) {
+        let text = self.0;
+        match text.char_indices().nth(SHORT).filter(|_| text.starts_with('v') && text.contains(':'))
+        {
             Some((end, _)) if text.len() > SHORT + 4 => {
                 write!(f, "{}…", text.get(..end).unwrap_or(text))
             }

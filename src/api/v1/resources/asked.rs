@@ -46,6 +46,13 @@ asks! {
         pub revision: Option<String>,
     }
 
+    /// Go back to a revision that completed.
+    pub struct GoBack {
+        pub why: Why,
+        /// Its name, its number as in #7, or its fingerprint. Without it the last one that completed.
+        pub revision: Option<String>,
+    }
+
     /// Replace one machine.
     pub struct DeleteMachine {
         pub why: Why,

@@ -16,6 +16,8 @@ answers! {
         /// Start of the present disk.
         pub imaged_at: When,
         pub revision: Option<String>,
+        /// As people call it.
+        pub revision_name: Option<String>,
         pub evidence: Word<Evidence>,
         pub condition: Word<Condition>,
         pub since: When,
@@ -59,6 +61,7 @@ answers! {
 /// What the last plan said of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Judged {
+    pub revision_name: Option<String>,
     pub class: Option<&'static str>,
     pub say: Option<String>,
     pub next: Option<When>,
@@ -75,6 +78,7 @@ impl MachineShown {
             created_at: When(machine.created),
             imaged_at: When(machine.imaged),
             revision: machine.revision.as_ref().map(|revision| text(revision.as_str())),
+            revision_name: judged.revision_name,
             evidence: Word(machine.evidence),
             condition: Word(machine.condition),
             since: When(machine.since),

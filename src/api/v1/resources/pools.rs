@@ -105,9 +105,13 @@ answers! {
         pub pool: String,
         pub phase: &'static str,
         pub from: Option<String>,
+        /// As people call it: the version of its image, the size of its machines, or a number.
+        pub from_name: Option<String>,
         pub to: Option<String>,
+        pub to_name: Option<String>,
         /// Which revision counts as on target.
         pub reference: Option<String>,
+        pub reference_name: Option<String>,
         pub done: u32,
         pub total: u32,
         pub failed: u32,
@@ -118,6 +122,35 @@ answers! {
         /// Asked for and not seen by a turn yet.
         pub asks: Vec<AskShown>,
         pub estimate: Option<EstimateShown>,
+    }
+
+    /// The revisions that a pool met, the newest first.
+    pub struct RevisionList {
+        pub api_version: &'static str,
+        pub kind: &'static str,
+        pub pool: String,
+        pub items: Vec<RevisionShown>,
+    }
+
+    pub struct RevisionShown {
+        /// In the order in which the pool met them.
+        pub number: u32,
+        /// As people call it.
+        pub name: String,
+        /// Its fingerprint.
+        pub revision: String,
+        /// Null: no read showed it in the scale set.
+        pub image: Option<String>,
+        pub vm_size: Option<String>,
+        pub seen_at: When,
+        /// How many machines are of it.
+        pub machines: u32,
+        /// A rollout to it completed, or all machines served on it: a rollback can go there.
+        pub completed: bool,
+        /// It is in the model of the scale set.
+        pub in_model: bool,
+        /// The machines shall be of it.
+        pub wanted: bool,
     }
 
     pub struct OpenRollout {
@@ -141,6 +174,7 @@ answers! {
     pub struct EndedRollout {
         pub cause: &'static str,
         pub to: String,
+        pub to_name: String,
         pub how: &'static str,
         pub at: When,
         pub done: u32,

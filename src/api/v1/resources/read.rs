@@ -159,11 +159,12 @@ pub struct AnswerRead {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ProgressRead {
     pub phase: String,
-    pub from: Option<String>,
-    pub to: Option<String>,
-    pub reference: Option<String>,
+    pub from_name: Option<String>,
+    pub to_name: Option<String>,
+    pub reference_name: Option<String>,
     pub done: u32,
     pub total: u32,
     pub failed: u32,
@@ -191,10 +192,31 @@ pub struct OpenRead {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LastRead {
-    pub to: String,
+    pub to_name: String,
     pub how: String,
     pub at: When,
+}
+
+/// The revisions that a pool met.
+#[derive(Debug, Clone, Deserialize)]
+pub struct RevisionsRead {
+    pub items: Vec<RevisionRead>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionRead {
+    pub number: u32,
+    pub name: String,
+    pub image: Option<String>,
+    pub vm_size: Option<String>,
+    pub seen_at: When,
+    pub machines: u32,
+    pub completed: bool,
+    pub in_model: bool,
+    pub wanted: bool,
 }
 
 /// What was asked for and no turn has answered.
@@ -229,6 +251,7 @@ pub struct MachineRead {
     created_at: When,
     imaged_at: When,
     revision: Option<String>,
+    pub revision_name: Option<String>,
     evidence: Word<Evidence>,
     condition: Word<Condition>,
     since: When,
@@ -326,6 +349,7 @@ mod tests {
         let hold = MachineHold { by: "kim".into(), why: "leak".into() };
         machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: Some(hold) }));
         let judged = Judged {
+            revision_name: Some("1.0.0".into()),
             class: Some(Class::Held.name()),
             say: Some("held".to_owned()),
             next: Some(When(at(50))),

@@ -96,6 +96,20 @@ fn open_object(required: &[&str], properties: &Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
+/// What the rollout of a plan always has.
+const ROLLOUT: &[&str] = &[
+    "phase",
+    "from",
+    "fromName",
+    "to",
+    "toName",
+    "reference",
+    "referenceName",
+    "done",
+    "total",
+    "failed",
+];
+
 impl Described for PlanDocument {
     fn schema(book: &mut Book) -> Value {
         let text = json!({ "type": "string" });
@@ -115,7 +129,7 @@ impl Described for PlanDocument {
             &json!({ "id": text, "accepted": { "type": "boolean" }, "say": text }),
         );
         let rollout = open_object(
-            &["phase", "from", "to", "reference", "done", "total", "failed"],
+            ROLLOUT,
             &json!({ "phase": text, "done": number, "total": number, "failed": number }),
         );
         let counts: Vec<(String, Value)> = [

@@ -275,7 +275,7 @@ fn asks(wire: &[wire::Ask<'_>], now: Time, strings: &mut Strings) -> Result<Vec<
     Ok(asks)
 }
 
-/// What an approval is about; no other verb has a choice.
+/// What an approval is about, or where a rollback goes; no other verb has a choice.
 fn about(ask: &wire::Ask<'_>, n: usize, strings: &mut Strings) -> Result<AskArgs, Fault> {
     let Some(args) = &ask.args else { return Ok(AskArgs::default()) };
     let about = AskArgs {
@@ -283,10 +283,15 @@ fn about(ask: &wire::Ask<'_>, n: usize, strings: &mut Strings) -> Result<AskArgs
         number: args.number,
         revision: args.revision.as_ref().map(|text| strings.revision(text.as_str())),
     };
-    if about == AskArgs::default() || ask.verb.as_str() == AskVerb::Approve.name() {
+    let names_revision = AskArgs { revision: None, ..about.clone() } == AskArgs::default();
+    let verb = ask.verb.as_str();
+    if about == AskArgs::default()
+        || verb == AskVerb::Approve.name()
+        || (verb == AskVerb::Rollback.name() && names_revision)
+    {
         return Ok(about);
     }
-    let say = format!("{} takes no what, number or revision; approve does", ask.verb.as_str());
+    let say = format!("{verb} takes no what, number or revision; approve does");
     Err(Fault::new(format!("asks[{n}].args"), Code::BadValue, say).help("leave them out"))
 }
 
