@@ -65,7 +65,7 @@ pub(super) fn follow_entries(
     }
     if machine.condition == Condition::Deleting && row.group != Group::Ghost {
         // Another client deletes what the cloud refused to us: should that come to nothing, it serves on.
-        row.given_back &= touches.last().is_some_and(|last| last.ended.is_some());
+        row.given_back &= touches.last().is_some_and(Touch::was_refused);
         row.given_back &= !row.perhaps_deleted;
         row.marked = row.doing == Doing::TakeBack;
         row.doing = match row.doing {

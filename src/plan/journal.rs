@@ -45,6 +45,11 @@ impl Touch<'_> {
         withdrawn && matches!(self.verb, Verb::Delete)
     }
 
+    /// The cloud never took it: what goes on with its machine is of another client.
+    pub const fn was_refused(&self) -> bool {
+        matches!(self.entry.phase, Phase::Ended { accepted: None, .. })
+    }
+
     /// A delete that ended with its machine gone.
     pub fn took_it(&self) -> bool {
         self.verb == Verb::Delete

@@ -172,13 +172,22 @@ fn a_refused_delete_ends_while_another_client_deletes_its_machine() {
         let pool = Pool::new(1, "1", "1").settled().new_ready(1);
         let pool = pool.lifecycle("n1", Lifecycle::Deleting, Span::seconds(9));
         let pool = pool.gone_for("n1", Condition::Deleting, Span::ZERO);
-        pool.delete_ended(&["n1"], Span::seconds(8), refused(how)).plan()
+        pool.delete_ended(&["n1"], Span::seconds(8), refused(how))
     };
-    let turn = deleting(Refusal::Conflict);
+    let turn = deleting(Refusal::Conflict).plan();
     let report = turn.report("n1");
     assert_eq!((report.class, report.lifecycle), (Class::Leaving, Lifecycle::InService));
     // What was never answered may be what is seen.
-    assert_eq!(deleting(Refusal::Unclear).report("n1").lifecycle, Lifecycle::Deleting);
+    let unclear = deleting(Refusal::Unclear).plan();
+    assert_eq!(unclear.report("n1").lifecycle, Lifecycle::Deleting);
+    // What the cloud took, and what its deadline ended, is ours: it is asked once more.
+    let mut taken = deleting(Refusal::Conflict);
+    for entry in &mut taken.open {
+        if let Phase::Ended { accepted, .. } = &mut entry.phase {
+            *accepted = Some(entry.written);
+        }
+    }
+    assert_eq!(taken.plan().report("n1").lifecycle, Lifecycle::Deleting);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Bad days on the wire: each kind of trouble alone over the first half hour of an upgrade; `storm` plays them together. No
 //! law is broken, nothing is deleted twice that was deleted, and once it is over the rollout ends.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use poolkeeper::model::plan::RolloutPhase;
+use poolkeeper::model::policy::Deletion;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{End, Scenario};
 use poolkeeper::world::MINUTE;
@@ -170,6 +173,42 @@ fn a_set_behind_a_lock_keeps_its_machines_and_the_rollout_says_why() {
     assert!(played.asked(|kind| kind.starts_with("PATCH")) > 0, "the model is written");
     assert_eq!(played.asked(|kind| kind.ends_with("/delete")), 0);
     assert!(played.outcome.timeline.rows.iter().all(|row| row.gone.is_none()));
+}
+
+/// Deletes hang for half an hour and their operations end meanwhile. Where people control the maintenance of hosts Azure
+/// takes no forced delete: the machines are asked for again without force, and go.
+#[test]
+fn a_delete_with_force_is_refused() {
+    let forced = &*Box::leak(Box::new(AtomicUsize::new(0)));
+    let trouble = Trouble::new(move |passing| {
+        if passing.query.contains("forceDeletion") {
+            forced.fetch_add(1, Relaxed);
+            let code = "OperationNotAllowedOnResourceThatManagesUpdatesWithMaintenanceControl";
+            return Mishap::Rule(json!({"status": 409, "code": code, "message": "no"}));
+        }
+        match passing.path.contains("/operations/") && passing.after < LASTS {
+            true => Mishap::Rule(json!({"status": 200, "body": {"status": "Failed",
+                "error": {"code": "InternalExecutionError", "message": "no"}}})),
+            false => Mishap::None,
+        }
+    });
+    let there = There { trouble, ..There::uniform(4) };
+    let policy = policy("web", 4, |draft| {
+        limits(draft, "1", "1");
+        upgraded(draft);
+        draft.deletion = Deletion { force: true, deadline: Span::minutes(5) };
+    });
+    let mut scenario = scenario(&policy, &there, 5);
+    scenario.faults.delete_hangs = 1.0;
+    scenario.calm_after = LASTS;
+    scenario.operator = true;
+    let played = play(&scenario, &there);
+    assert_eq!(played.outcome.breaches, [], "{}", played.story(40));
+    let end = End::Ended(RolloutPhase::Succeeded);
+    assert_eq!(played.outcome.end, end, "{}", played.story(40));
+    // Asked, asked with force, asked without.
+    assert_eq!(forced.load(Relaxed), 2, "{}", played.story(40));
+    assert_eq!(played.deleted(), ["0", "0", "0", "1", "1", "1", "2", "3"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use poolkeeper::ambient::Dice;
 use poolkeeper::model::action::WriteScope;
-use poolkeeper::model::policy::{Deletion, Draft, Image, Natives};
+use poolkeeper::model::policy::{Draft, Image, Natives};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::Wish;
 use poolkeeper::world::{Deed, Protection, Which};
@@ -26,7 +26,6 @@ pub enum Surprise {
     EtagStays,
     AttachedVm,
     OtherHost,
-    ForceRefused,
     NoProfile,
     TokensLater,
     OtherTypes,
@@ -37,12 +36,12 @@ pub enum Surprise {
 }
 
 use Surprise::{
-    AttachedVm, AutoscaleFights, AutoscaleUnread, Denied, DisksMove, EtagStays, ForceRefused,
+    AttachedVm, AutoscaleFights, AutoscaleUnread, Denied, DisksMove, EtagStays,
     IdentityServiceAway, LittleLeft, Locked, LocksUnread, MixedPriorities, NoProfile, OneOfABatch,
     OtherHost, OtherImageKind, OtherTypes, ProtectionUnread, RegionThrottled, TokensLater,
 };
 
-pub const ALL: [Surprise; 20] = [
+pub const ALL: [Surprise; 19] = [
     ProtectionUnread,
     OtherImageKind,
     IdentityServiceAway,
@@ -55,7 +54,6 @@ pub const ALL: [Surprise; 20] = [
     EtagStays,
     AttachedVm,
     OtherHost,
-    ForceRefused,
     NoProfile,
     TokensLater,
     OtherTypes,
@@ -77,7 +75,6 @@ pub struct Plans {
     pub wishes: Vec<(Span, Wish)>,
     pub others: Vec<(Span, Other)>,
     pub policy: Vec<fn(&mut Draft)>,
-    pub deletes_hang: bool,
 }
 
 /// Laid over what is there, key by key.
@@ -144,12 +141,6 @@ impl Surprise {
             OneOfABatch => switches(plans, &json!({"lockedVmStopsBatch": true})),
             AttachedVm => attach(plans, dice),
             OtherHost => plans.regional = true,
-            ForceRefused => {
-                plans.policy.push(|draft| {
-                    draft.deletion = Deletion { force: true, deadline: Span::minutes(5) };
-                });
-                plans.deletes_hang = true;
-            }
             MixedPriorities => {
                 let mix = json!({"baseRegularPriorityCount": 2, "regularPriorityPercentageAboveBase": 50});
                 let profile = json!({"priority": "Spot", "evictionPolicy": "Delete"});
@@ -195,9 +186,6 @@ impl Surprise {
                 let mut rule = too_often(20 + dice.below(100) as u32);
                 rule["headers"] = json!({"x-ms-ratelimit-remaining-resource": "Microsoft.Compute/HighCostGetVMScaleSetResource;0"});
                 Some(Mishap::Rule(rule))
-            }
-            ForceRefused if passing.query.contains("forceDeletion") => {
-                refuse(409, "OperationNotAllowedOnResourceThatManagesUpdatesWithMaintenanceControl")
             }
             NoProfile if path.ends_with("/web") && reads && dice.chance(0.5) => {
                 Some(Mishap::Reworded(without_profile))
