@@ -22,9 +22,13 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     }
     // The order of the list says nothing.
     let mut new: BTreeMap<&Revision, Time> = BTreeMap::new();
+    // Most machines share one.
+    let mut last: Option<&Revision> = None;
     for machine in input.machines {
-        let unknown = machine.revision.as_ref().filter(|has| revisions.known(has).is_none());
-        if let Some(has) = unknown {
+        let Some(has) = machine.revision.as_ref().filter(|has| last != Some(has)) else { continue };
+        if revisions.known(has).is_some() {
+            last = Some(has);
+        } else {
             let born = new.entry(has).or_insert(machine.created);
             *born = machine.created.min(*born);
         }
