@@ -79,10 +79,11 @@ class House:
         return ask(f"{self.url}/_control/{what}").json()
 
     def changes(self, sets):
-        """What was asked of these scale sets that changes something."""
+        """What was asked of these scale sets that changes something; that their owner's tag is written changes no machine."""
         wanted = re.compile("/virtualMachineScaleSets/(" + "|".join(sets) + ")(/|$|\\?)", re.IGNORECASE)
         asked = self.control("record")["requests"]
-        return [one for one in asked if one["method"] not in ("GET", "HEAD") and wanted.search(one["path"])]
+        changed = [one for one in asked if one["method"] not in ("GET", "HEAD") and wanted.search(one["path"])]
+        return [one for one in changed if "/tags/default" not in one["path"]]
 
     def end(self):
         for process in [one.process for one in self.began] + [self.emulator]:

@@ -268,6 +268,8 @@ def stands_for(named, one, any_time):
     if not any_time and not entry["written"] <= one["at"]:
         return False
     (verb, action), = entry["action"].items()
+    if "/tags/default" in one["path"]:
+        return verb == "tagOwner"
     machines = deleted_by(one)
     if machines:
         return verb == "delete" and {target["id"] for target in action["targets"]} == set(machines)
