@@ -108,7 +108,7 @@ impl ScaleSetId {
 }
 
 /// What Azure allows in names; above all no dots alone, which would climb.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "-_.()".contains(c);
     !name.is_empty() && name.chars().all(plain) && !name.chars().all(|c| c == '.')
 }

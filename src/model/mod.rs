@@ -7,6 +7,7 @@ pub mod action;
 pub mod budget;
 pub mod calendar;
 pub mod ids;
+pub mod image;
 pub mod inventory;
 pub mod journal;
 pub mod learnt;

@@ -11,9 +11,9 @@ const GOOD: &[&str] = &[
     "",
     "model: {}",
     "model:",
-    "model: {image: '1.2.3', write: storageProfile}",
-    "model: {image: '1.2.3', vmSize: Standard_D4s_v5, tags: {team: core, empty: ''}}",
-    "model: {image: {follow: /galleries/g/images/i}}",
+    "model: {image: 'p:o:s:1.2.3', write: storageProfile}",
+    "model: {image: 'p:o:s:1.2.3', vmSize: Standard_D4s_v5, tags: {team: core, empty: ''}}",
+    "model: {image: {follow: /subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/galleries/g/images/i}}",
     "rollout: {method: replace}",
     "rollout: {method: reimage}",
     "rollout: {method: onDelete}",
@@ -29,14 +29,13 @@ const GOOD: &[&str] = &[
     "rollout: {ramp: {factor: 3}}",
     "rollout: {onFailure: rollback, failureThreshold: 5%}",
     "rollout: {onFailure: continue, bake: 10m}",
-    "rollout: {checkpoints: [{at: 10%, soak: 15m, approval: true, gates: [errors]}, {at: 5}]}",
+    "rollout: {checkpoints: [{at: 10%, soak: 15m, approval: true, gates: []}, {at: 5}]}",
     "rollout: {maxAge: off}",
     "rollout: {maxAge: 30d, coalesce: 1s, rollback: writeModel, countDeleting: false}",
     "rollout: {schedule: [{cron: '0 3 * * sun', timeZone: Europe/Berlin, what: refresh}]}",
     "rollout: {schedule: [{cron: '@daily'}]}",
     "windows: {allow: [{cron: '0 22 * * *', duration: 7h, timeZone: Asia/Tokyo}], deny: []}",
     "windows: {deny: [{from: 2026-12-20, until: '2027-01-02', timeZone: UTC}]}",
-    "health: {source: node}",
     "health: {source: applicationHealth}",
     "health: {source: provisioning}",
     "adopt: roll",
@@ -107,6 +106,16 @@ const BAD: &[(&str, &[&str])] = &[
             "6:69 rollout.checkpoints[0].gate unknownKey",
         ],
     ),
+    (
+        "rollout: {checkpoints: [{at: 1, gates: [errors]}]}",
+        &["6:33 rollout.checkpoints[0].gates notBuilt"],
+    ),
+    ("health: {source: node}", &["6:18 health.source notBuilt"]),
+    ("model: {image: foo}", &["6:16 model.image badValue"]),
+    ("model: {image: 1.2.3}", &["6:16 model.image badValue"]),
+    ("model: {image: 'https://store.example/y.vhd'}", &["6:16 model.image badValue"]),
+    ("model: {image: /subscriptions/x}", &["6:16 model.image badValue"]),
+    ("model: {image: {follow: 'p:o:s:latest'}}", &["6:25 model.image.follow badValue"]),
     ("rollout: {bake: 0}", &["6:17 rollout.bake badValue"]),
     ("rollout: {maxAge: 30}", &["6:19 rollout.maxAge badValue"]),
     ("rollout: {maxAge: 1m}", &["6:19 rollout.maxAge contradiction"]),
@@ -291,6 +300,14 @@ fn a_slash_at_its_end_makes_no_other_scale_set() {
     assert_eq!(short(&faults), ["10:11 scaleSet duplicatePool"]);
 }
 
+/// A plan of a snapshot makes no call, and is read whatever its set and image are called.
+#[test]
+fn a_snapshot_may_name_what_no_daemon_could_work_with() {
+    let pool = r#"{"name":"web","scaleSet":"web","replicas":{"count":3},"model":{"image":"v2"},
+        "health":{"source":"node"},"rollout":{"checkpoints":[{"at":1,"gates":["errors"]}]}}"#;
+    assert!(read_inside(pool).is_ok(), "{:?}", read_inside(pool));
+}
+
 /// Ids that no call to Azure could be made with.
 #[test]
 fn an_id_that_is_no_scale_set_is_refused() {
@@ -347,12 +364,14 @@ fn inside_another_document_version_and_kind_may_be_left_out() {
 
 #[test]
 fn values_arrive() {
-    let line = "model: {image: {follow: /g}}\nrollout: {order: newest, ramp: off}\nrepair: {breaker: 7%}\n";
-    let (pools, faults) = read(&format!("{LEAST}{line}"));
+    let image =
+        "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/galleries/g/images/i";
+    let line = "rollout: {order: newest, ramp: off}\nrepair: {breaker: 7%}\n";
+    let (pools, faults) = read(&format!("{LEAST}model: {{image: {{follow: {image}}}}}\n{line}"));
     assert_eq!(faults, []);
     let pool = &pools[0];
     assert_eq!((pool.name.as_str(), pool.count), ("web", 30));
-    assert_eq!(pool.model.image, Some(Image::Follow("/g".into())));
+    assert_eq!(pool.model.image, Some(Image::Follow(image.into())));
     assert_eq!((pool.rollout.ramp, pool.repair.breaker_percent), (None, 7));
 }
 

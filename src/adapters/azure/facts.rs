@@ -18,6 +18,7 @@ use super::wire::gallery::{Standing, Version};
 use super::wire::some;
 use super::wire::supply::{Sku, Usage};
 use crate::model::ids::{PoolName, ScaleSetId};
+use crate::model::image::ImageName;
 use crate::model::inventory::{AUTOSCALE_SETTINGS, Gap};
 use crate::model::journal::Refusal;
 use crate::model::plan::{Facts, Follow, Quota};
@@ -333,14 +334,11 @@ impl Azure {
             retry_at: None,
             say: format!("`{image}` {say}").into(),
         };
-        let parts: Vec<&str> = image.trim_matches('/').split('/').collect();
-        let is_gallery = parts.len() == 10 && parts.iter().all(|part| path::is_name(part));
-        let ["subscriptions", subscription, ..] = parts[..] else {
-            return Err(refused("is no id of a gallery image"));
-        };
-        if !is_gallery || !parts[6].eq_ignore_ascii_case("galleries") {
+        if !ImageName::parse(image).is_some_and(ImageName::may_be_followed) {
             return Err(refused("is no id of a gallery image"));
         }
+        let parts: Vec<&str> = image.trim_matches('/').split('/').collect();
+        let subscription = parts.get(1).copied().unwrap_or_default();
         let all: Vec<&str> = parts.iter().copied().chain(["versions"]).collect();
         let url = path::build(&self.arm.cloud, &all, path::GALLERIES);
         let read = self.read_all(Class::ReadImages, subscription, url, |body| {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::path;
 use super::wire::some;
 use super::wire::vm::Image;
+use crate::model::image::ImageName;
 
 /// What of an image is decided when the set is made. Azure refuses every later change of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +46,8 @@ impl ImageKind {
     }
 
     fn of_name(image: &str) -> Self {
-        match image.split(':').collect::<Vec<_>>()[..] {
-            [publisher, offer, _, _] => {
+        match ImageName::parse(image) {
+            Some(ImageName::Marketplace { publisher, offer, .. }) => {
                 Self::Marketplace { publisher: publisher.into(), offer: offer.into() }
             }
             _ => Self::ById,
@@ -71,23 +71,14 @@ impl ImageKind {
     }
 }
 
-/// An image as pool files write it: an id, or `publisher:offer:sku:version`.
+/// An image of a pool file, as ARM reads it.
 pub(super) fn image_reference(image: &str) -> Option<Value> {
-    let begins =
-        |with: &str| image.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
-    if begins("/subscriptions/") {
-        return Some(json!({"id": image}));
-    }
-    if begins("/sharedGalleries/") {
-        return Some(json!({"sharedGalleryImageId": image}));
-    }
-    if begins("/communityGalleries/") {
-        return Some(json!({"communityGalleryImageId": image}));
-    }
-    let parts: Vec<&str> = image.split(':').collect();
-    let [publisher, offer, sku, version] = parts[..] else { return None };
-    parts
-        .iter()
-        .all(|part| path::is_name(part))
-        .then(|| json!({"publisher": publisher, "offer": offer, "sku": sku, "version": version}))
+    Some(match ImageName::parse(image)? {
+        ImageName::Resource(id) => json!({ "id": id }),
+        ImageName::SharedGallery(id) => json!({ "sharedGalleryImageId": id }),
+        ImageName::CommunityGallery(id) => json!({ "communityGalleryImageId": id }),
+        ImageName::Marketplace { publisher, offer, sku, version } => {
+            json!({"publisher": publisher, "offer": offer, "sku": sku, "version": version})
+        }
+    })
 }

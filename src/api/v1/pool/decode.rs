@@ -2,6 +2,7 @@
 
 use super::parts;
 use super::section::{Read, Section, Value};
+use super::works;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::{Code, Diagnostic};
 use crate::api::v1::node::{Kind, Node};
@@ -81,6 +82,9 @@ pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> O
     drain(&pool, &mut draft, out);
     words(&pool, &mut draft, out);
     not_built(&pool, out);
+    if whole {
+        works::cannot_work(root, &draft, out);
+    }
     // A value that was refused is still at its default here, so a fault may speak of what nobody wrote.
     let is_clean = out.len() == before;
     match Policy::build(draft) {
@@ -140,19 +144,13 @@ fn pool_name(value: &Value<'_>) -> Read<String> {
     Ok(text.to_owned())
 }
 
-const SET_ID: &str = "write it like /subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Compute/virtualMachineScaleSets/<name>";
-const AGENTS: &str = "AKS keeps the machines of an agent pool in a scale set of its node resource group: name that one";
-
 fn scale_set(value: &Value<'_>) -> Read<String> {
     let text = value.text(LONGEST_ID)?;
     if text.chars().any(char::is_whitespace) {
-        let fault = value.bad("a resource id has no spaces");
-        return Err(Box::new(fault.help(SET_ID)));
+        return Err(value.bad("a resource id has no spaces"));
     }
-    if !ScaleSetId::new(text).is_whole() {
-        let is_agents = text.to_ascii_lowercase().contains("/managedclusters/");
-        let help = if is_agents { AGENTS } else { SET_ID };
-        return Err(Box::new(value.bad("it is no id of a scale set").help(help)));
+    if text.trim_end_matches('/').is_empty() {
+        return Err(value.bad("it names no scale set"));
     }
     Ok(text.to_owned())
 }

@@ -7,6 +7,7 @@ mod decode;
 mod encode;
 mod parts;
 mod section;
+mod works;
 
 pub use encode::{document, to_json};
 

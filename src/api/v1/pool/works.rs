@@ -1,0 +1,58 @@
+//! What a daemon cannot do, though its planner could. A pool that stands for itself is refused for it; a snapshot may have
+//! it, for a plan needs neither a call to Azure nor a gate that answers.
+
+use crate::api::v1::diagnostic::{Code, Diagnostic};
+use crate::api::v1::node::{Kind, Node};
+use crate::model::image::ImageName;
+use crate::model::policy::{Draft, Health, Image};
+
+const SET_ID: &str = "write it like /subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Compute/virtualMachineScaleSets/<name>";
+const AGENTS: &str = "AKS keeps the machines of an agent pool in a scale set of its node resource group: name that one";
+const IMAGE: &str = "write it like publisher:offer:sku:version, or as the id of an image or of a version in a gallery";
+const FOLLOWED: &str = "write it like /subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Compute/galleries/<gallery>/images/<image>";
+
+pub(super) fn cannot_work(root: &Node, draft: &Draft, out: &mut Vec<Diagnostic>) {
+    let at = |path: &str| path.split('.').try_fold(root, |node, key| Some(&node.entry(key)?.value));
+    let mut fault = |key: &str, code: Code, say: &str, help: &str| {
+        let place = at(key).map_or(root.at, |node| node.at);
+        out.push(Diagnostic::new(place, key, code, say).help(help));
+    };
+    let set = &draft.scale_set;
+    if !set.as_str().is_empty() && !set.is_whole() {
+        let is_agents = set.as_str().to_ascii_lowercase().contains("/managedclusters/");
+        let help = if is_agents { AGENTS } else { SET_ID };
+        fault("scaleSet", Code::BadValue, "it is no id of a scale set", help);
+    }
+    match &draft.model.image {
+        Some(Image::Exact(image)) if ImageName::parse(image).is_none() => {
+            fault("model.image", Code::BadValue, "it names no image of Azure", IMAGE);
+        }
+        Some(Image::Follow(image))
+            if !ImageName::parse(image).is_some_and(ImageName::may_be_followed) =>
+        {
+            let say = "it is no id of an image in a gallery";
+            fault("model.image.follow", Code::BadValue, say, FOLLOWED);
+        }
+        _ => {}
+    }
+    if draft.health == Health::Node {
+        let say = "the health of Kubernetes nodes is not read yet";
+        fault(
+            "health.source",
+            Code::NotBuilt,
+            say,
+            "write auto, applicationHealth or provisioning",
+        );
+    }
+    let Some(Kind::List(checkpoints)) = at("rollout.checkpoints").map(|node| &node.kind) else {
+        return;
+    };
+    for (n, gates) in checkpoints.iter().zip(&draft.rollout.checkpoints).enumerate() {
+        let (node, checkpoint) = gates;
+        if let Some(gates) = node.entry("gates").filter(|_| !checkpoint.gates.is_empty()) {
+            let say = "gates are not built yet: a rollout would wait here until it fails";
+            let path = format!("rollout.checkpoints[{n}].gates");
+            out.push(Diagnostic::new(gates.at, path, Code::NotBuilt, say).help("leave it out"));
+        }
+    }
+}
