@@ -24,6 +24,11 @@ pub(super) struct Wish {
 }
 
 impl Wish {
+    /// Machines are wanted, whether there is room for them or not.
+    pub fn is_for_some(&self) -> bool {
+        self.fill.max(self.replace) > 0
+    }
+
     pub fn total(&self) -> i64 {
         self.fill.max(self.replace).min(self.ceiling_left).max(0)
     }

@@ -64,7 +64,7 @@ pub(super) fn raise(
 ) -> Option<Action> {
     let RaiseContext { input, count, .. } = context;
     let lacking = drift(input, count);
-    if locks::forbid_raise(input, settle || wish.total() > 0, holds) {
+    if locks::forbid_raise(input, settle || wish.is_for_some(), holds) {
         return None;
     }
     if settle {

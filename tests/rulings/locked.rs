@@ -2,6 +2,7 @@
 
 use poolkeeper::model::action::{Action, Verb};
 use poolkeeper::model::inventory::{Lock, LockLevel, ModelFields};
+use poolkeeper::model::journal::Outcome;
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{AskVerb, RolloutPhase, Why};
 use poolkeeper::model::policy::Method;
@@ -118,6 +119,13 @@ fn under_a_read_only_lock_nothing_is_written() {
         assert!(turn.is_idle(), "{:?}", turn.planned.actions);
         says_how_to_lift(&turn, SET);
     }
+    // One that is deleted and still listed takes the room: the lock keeps the raise back all the same.
+    let listed = Pool::new(4, "0", "2").settled().new_ready(4);
+    let listed = listed.lifecycle("n1", Lifecycle::Deleting, Span::minutes(2));
+    let listed = listed.delete_ended(&["n1"], Span::minutes(1), Outcome::Done);
+    let turn = locked(listed, ReadOnly).plan();
+    turn.does(None, &[]);
+    says_how_to_lift(&turn, SET);
     // With nothing to do there is nothing to say.
     let turn = locked(Pool::new(3, "1", "0").settled().new_ready(3), ReadOnly).plan();
     assert!(turn.is_idle() && turn.holds().is_empty(), "{:?}", turn.holds());

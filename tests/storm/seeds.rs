@@ -164,4 +164,6 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (10_956_838, "three zones that were full by turns let one raise be refused 13 times an hour"),
     (11_060_807, "a model that a lock kept from being put back passed for one that was forgotten"),
     (11_072_979, "raises that came in part passed for proof that the number counts deletes"),
+    (11_263_037, "raises that met the ends of our own deletes passed for refused ones"),
+    (11_294_956, "a lock kept a raise back that had no room yet, and no hold said so"),
 ];

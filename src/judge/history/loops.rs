@@ -12,7 +12,7 @@ use crate::model::action::{Action, Because, Target, Verb};
 use crate::model::budget::HoldReason;
 use crate::model::ids::{EntryId, Key, Revision};
 use crate::model::inventory::ModelFields;
-use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::journal::{CHANGED_SINCE_READ, Entry, Outcome, Refusal};
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
@@ -21,6 +21,10 @@ use crate::model::time::{Span, Time};
 // 12: tries that begin half a minute apart and double to a quarter of an hour are nine in the first hour.
 pub(in super::super) const REFUSED_AN_HOUR: usize = 12;
 const AN_HOUR: Span = Span::hours(1);
+
+/// The number of a set may show the end of a delete so much later.
+// 1 min: as for machines, which a listing shows for so long.
+const SHOWN_LATE: Span = Span::minutes(1);
 
 /// What comes to nothing so often in a row comes to nothing for ever.
 const IN_A_ROW: u32 = 3;
@@ -75,6 +79,18 @@ impl Content {
             _ => None,
         }
     }
+}
+
+/// A raise that was not sent, because a delete of ours that ended meanwhile had moved the number: the cloud refused nothing.
+fn met_our_delete(raise: &Entry, ended: Time, journal: &[Entry]) -> bool {
+    let Some((_, Outcome::Refused(refused))) = raise.outcome() else { return false };
+    let ends = |entry: &Entry| {
+        let since = raise.written.minus(SHOWN_LATE);
+        let accepted =
+            entry.verb() == Verb::Delete && entry.accepted().is_some_and(|at| at < ended);
+        accepted && entry.outcome().is_none_or(|(at, _)| at > since)
+    };
+    refused.code.as_deref() == Some(CHANGED_SINCE_READ) && journal.iter().any(ends)
 }
 
 /// One write, and when it was refused so.
@@ -170,13 +186,13 @@ impl Refusals {
             let Some(entry) = journal.get(at) else { continue };
             match entry.outcome() {
                 None => self.open.push(at),
-                Some((ended, _)) => any |= self.ended(entry, ended, notes),
+                Some((ended, _)) => any |= self.ended(entry, ended, journal, notes),
             }
         }
         any
     }
 
-    fn ended(&mut self, entry: &Entry, ended: Time, notes: &mut Notes) -> bool {
+    fn ended(&mut self, entry: &Entry, ended: Time, journal: &[Entry], notes: &mut Notes) -> bool {
         let mut any = false;
         let since = ended.minus(AN_HOUR);
         self.tries.iter_mut().for_each(|tries| tries.at.retain(|at| *at > since));
@@ -187,6 +203,9 @@ impl Refusals {
             self.tries.retain(|tries| !tries.is_throttled(verb));
         }
         self.updated(entry, ended, notes);
+        if met_our_delete(entry, ended, journal) {
+            return true;
+        }
         for content in Content::of(&entry.action) {
             // What is gone already, or needs no taking back, is no refusal.
             let Some(refusal) = content.refusal(entry).filter(|how| *how != Refusal::Gone) else {

@@ -6,6 +6,7 @@ use crate::judge::history::{Past, REFUSED_AN_HOUR};
 use crate::judge::{Birth, Real, Sent, Truth, after};
 use crate::model::action::Verb;
 use crate::model::ids::Key;
+use crate::model::journal::CHANGED_SINCE_READ;
 use crate::model::rollout::RequestBackOff;
 use Because::{Outdated, Surplus};
 
@@ -43,6 +44,28 @@ fn the_same_write_is_refused_again_and_again() {
     assert!(!tries(most + 1, within, in_turn, Refusal::Forbidden), "another one each time");
     let model: fn(Pool, i64) -> Pool = |pool, _| pool.write_model();
     assert!(tries(most + 1, within, model, Refusal::Conflict), "the same fields");
+}
+
+/// A raise that meets the end of our own delete is not sent: nothing was refused. What another client moves counts.
+#[test]
+fn a_raise_that_meets_our_own_delete_was_not_refused() {
+    let met = |deletes: bool| {
+        let code =
+            Refused { code: Some(CHANGED_SINCE_READ.into()), ..Refused::plain(Refusal::Conflict) };
+        let mut pool = told(Pool::of(3, 1, 0).serving("abc", OLD).no_rollout());
+        if deletes {
+            let at = Span::hours(1);
+            pool = pool.delete("a", Outdated).earlier(at, &accepted(at));
+        }
+        broken(&(0..=REFUSED_AN_HOUR as i64).rev().fold(pool, |pool, n| {
+            let at = Span::minutes(4 * n);
+            let no = Event::Ended(Outcome::Refused(code.clone()));
+            let events = [(at.plus(Span::seconds(1)), Event::Asking), (at, no)];
+            pool.raise(1).earlier(at.plus(Span::seconds(2)), &events)
+        }))
+    };
+    assert!(met(false), "another client moves it");
+    assert!(!met(true), "a delete of ours goes on");
 }
 
 /// What happened in a turn beside its plan.
