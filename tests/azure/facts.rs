@@ -264,12 +264,12 @@ async fn a_version_that_is_being_changed_never_leads_back_to_an_older_one() {
     };
     assert_eq!(stands(&kit).await.as_deref(), Some("2.0.0"));
     changing.store(true, Ordering::SeqCst);
-    kit.hand.turn(Span::minutes(6));
+    kit.hand.turn(Span::minutes(11));
     assert_eq!(stands(&kit).await.as_deref(), Some("2.0.0"), "it was whole, and is sent on");
     let fresh = seen(versions).await;
     assert_eq!(stands(&fresh).await, None, "nobody knows, so nothing older is taken for it");
     changing.store(false, Ordering::SeqCst);
-    fresh.hand.turn(Span::minutes(6));
+    fresh.hand.turn(Span::minutes(11));
     assert_eq!(stands(&fresh).await.as_deref(), Some("2.0.0"));
 }
 

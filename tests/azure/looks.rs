@@ -302,7 +302,7 @@ async fn who_was_known_to_scale_still_does_while_nobody_can_be_asked() {
     .await;
     assert_eq!(kit.look().await.unwrap().set.natives, [Native::Autoscale]);
     fails.store(true, std::sync::atomic::Ordering::SeqCst);
-    kit.hand.turn(Span::minutes(6));
+    kit.hand.turn(Span::minutes(11));
     let seen = kit.look().await.unwrap();
     assert_eq!(seen.set.natives, [Native::Autoscale]);
     assert_eq!(&*seen.gaps[0].what, "autoscale settings");
@@ -320,7 +320,7 @@ async fn autoscale_after(answers: &[Says]) -> (Vec<Native>, usize) {
     .await;
     let mut seen = kit.look().await.unwrap();
     for _ in 1..count {
-        kit.hand.turn(Span::minutes(6));
+        kit.hand.turn(Span::minutes(11));
         seen = kit.look().await.unwrap();
     }
     assert_eq!(seen.set.natives, []);

@@ -103,8 +103,8 @@ fn calls_of_a_rollout() {
         println!("{}: {locks} reads of locks", cost.name);
         assert!((1..=quarters as u64 + 1).contains(&locks), "{locks} reads of locks");
     }
-    assert!(patient.each() <= 0.61 && patient.slowness <= 1.3);
-    assert!(paged.each() <= 0.85 && paged.slowness <= 1.3);
+    assert!(patient.each() <= 0.60 && patient.slowness <= 1.3);
+    assert!(paged.each() <= 0.80 && paged.slowness <= 1.3);
     assert!(hasty.slowness <= 1.10, "{}", hasty.slowness);
     assert!(20 * patient.played.calls() < patient.naive());
 }

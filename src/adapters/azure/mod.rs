@@ -53,8 +53,9 @@ use known::{Kept, Shelf};
 use throttle::Learn;
 
 /// How long each kind of fact is good for.
-// Autoscale, quota and images change when people act, or as machines come and go; sizes with a new region.
-const AUTOSCALE_FOR: Span = Span::minutes(5);
+// Autoscale, quota and images change when people act, or as machines come and go; sizes with a new region. What an autoscale
+// setting does to the number is read before each raise.
+const AUTOSCALE_FOR: Span = Span::minutes(10);
 const USAGES_FOR: Span = Span::minutes(2);
 const VERSIONS_FOR: Span = Span::minutes(5);
 const SIZES_FOR: Span = Span::hours(6);
