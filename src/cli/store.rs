@@ -20,7 +20,7 @@ use crate::daemon::store::{OpenError, Restoration, Summary, backup, check, resto
 const ABOUT: &str = "Backs up, checks and restores the store of the daemon";
 const MORE: &str = "\
 backup copies the store while the daemon runs, and gives the copy its name only when it is whole and on the disk. check \
-reads every record of a store or of a copy. restore puts a copy in the place of the store: the daemon must be stopped, \
+reads every record of a store or of a copy, and follows the chain of hashes through its audit. restore puts a copy in the place of the store: the daemon must be stopped, \
 and the store that was there is kept beside it.";
 const EXAMPLES: &str = "\
 Examples:
@@ -109,7 +109,8 @@ fn told(
     json: bool,
     shell: &mut Shell,
 ) -> Result<Exit, Failure> {
-    let is_whole = summary.damaged.is_empty();
+    let broken = summary.audited.broken;
+    let is_whole = summary.damaged.is_empty() && broken.is_none();
     if json {
         shell.line(&document(file, summary, before).to_string())?;
     } else {
@@ -117,6 +118,11 @@ fn told(
         shell.line(&format!("{verb} {} ({})", file.display(), what(summary)))?;
         for (pool, why) in &summary.damaged {
             shell.line(&format!("pool {pool}: {why}"))?;
+        }
+        if let Some(broken) = broken {
+            shell.line(&format!(
+                "the audit breaks: {broken}; compare it with its copy in the log"
+            ))?;
         }
         if let Some(before) = before {
             shell.line(&format!("what was there before is kept: {}", before.display()))?;
@@ -150,6 +156,10 @@ fn document(file: &Path, summary: &Summary, before: Option<&Path>) -> Value {
         "documents": summary.documents,
         "epoch": summary.lease.as_ref().map(|lease| lease.epoch.0),
         "damaged": damaged.collect::<Vec<_>>(),
+        "audit": {
+            "lines": summary.audited.lines,
+            "broken": summary.audited.broken.map(|broken| broken.to_string()),
+        },
         "before": before.map(|before| before.display().to_string()),
     })
 }

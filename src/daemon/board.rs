@@ -56,6 +56,8 @@ pub struct HouseSeen {
     pub files: Option<FilesSeen>,
     /// The keys of the identity provider cannot be had.
     pub keys_fail: bool,
+    /// Lines of the audit, as the last sweep left them.
+    pub audit: Option<u64>,
     /// What the API shows to those who come with TLS.
     pub certificate: Option<CertificateSeen>,
 }

@@ -35,6 +35,7 @@ fn house(page: &mut Page, board: &Board, now: Time) {
     page.family(&BUILD, [([env!("CARGO_PKG_VERSION")], 1.0)]);
     alone(page, &READY, f64::from(u8::from(house.is_ready())));
     alone(page, &STORE_FAILS, f64::from(u8::from(house.store.is_some())));
+    page.family(&AUDIT, house.audit.map(|lines| ([""; 0], lines as f64)));
     let left = match &house.lead {
         Lead::Ours(lease) => seconds(lease.not_after.since(now).millis()),
         Lead::Nobody | Lead::Waiting { .. } => 0.0,

@@ -9,20 +9,20 @@ use crate::model::time::{Span, Time};
 /// How long the answer to a request is given again.
 // A day: whoever repeats a request after that did not lose the answer but means it anew.
 pub const ANSWER_KEPT: Span = Span::hours(24);
-/// Lines of the audit that are kept, as long as they are not too old: see [`Keep`].
+/// More lines of the audit than a house is expected to have: they are kept, and `/health` says so.
 // 100,000: years of operators' verbs, some tens of megabytes.
-pub const AUDIT_KEPT: u64 = 100_000;
+pub const AUDIT_LARGE: u64 = 100_000;
 
 /// Lines that are let go of in one write, of history and audit together.
 // 2,000: some tens of milliseconds, for which the turns of other pools wait.
 pub const SWEPT_AT_ONCE: usize = 2_000;
 
-/// How long people may look up what was, where the bounds by number do not let go of it sooner.
+/// How long people may look up what was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// Lines of a pool's history.
+    /// Lines of a pool's history, where its bound by number does not let go of them sooner.
     pub history: Span,
-    /// Lines of the audit.
+    /// Lines of the audit: none goes sooner.
     pub audit: Span,
 }
 
@@ -32,6 +32,8 @@ pub struct Swept {
     pub lines: usize,
     /// It is not done: sweep again soon.
     pub more: bool,
+    /// Lines of the audit that are left.
+    pub audit: u64,
 }
 
 /// Somebody changed something, or tried to.

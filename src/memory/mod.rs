@@ -17,7 +17,7 @@ mod volatile;
 
 pub use births::{births, finished};
 pub use desk::{
-    ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, SWEPT_AT_ONCE, Swept,
+    ANSWER_KEPT, AUDIT_LARGE, Audit, Claim, Desk, Document, Found, Keep, Put, SWEPT_AT_ONCE, Swept,
 };
 pub use history::{HISTORY_KEPT, Line, Told};
 pub use journal::{JOURNAL_KEPT, Journal, Staged};
@@ -138,6 +138,8 @@ pub struct Commit {
     /// Ended entries that a plan has seen: not shown to the next.
     pub dropped: Vec<EntryId>,
     pub history: Vec<Line>,
+    /// What became of what people asked for.
+    pub audit: Vec<Audit>,
 }
 
 impl Commit {
@@ -154,15 +156,16 @@ impl Commit {
             moved: Vec::new(),
             dropped: Vec::new(),
             history: Vec::new(),
+            audit: Vec::new(),
         }
     }
 
     /// Nothing to write: a quiet turn leaves the store alone.
     pub fn is_empty(&self) -> bool {
-        self.only_tells() && self.history.is_empty()
+        self.only_tells() && self.history.is_empty() && self.audit.is_empty()
     }
 
-    /// The history gets its lines, and nothing else changes.
+    /// The history and the audit get their lines, and nothing else changes.
     pub fn only_tells(&self) -> bool {
         self.machines.is_empty()
             && self.closed.is_empty()

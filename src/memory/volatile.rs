@@ -70,6 +70,9 @@ impl MemoryStore {
         pool.journal.accept(staged);
         pool.take_in(commit);
         pool.tell(&commit.history, &mut inner.told);
+        for line in &commit.audit {
+            inner.desk.audit(line);
+        }
         Ok(())
     }
 }

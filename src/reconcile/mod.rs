@@ -20,7 +20,7 @@ pub use crate::judge::{Case, Note};
 
 use crate::act::{ChangeCloud, ChangeCluster, Made};
 use crate::ambient::Clock;
-use crate::memory::{Moved, Store, StoreError};
+use crate::memory::{Audit, Moved, Store, StoreError};
 use crate::model::budget::Hold;
 use crate::model::ids::PoolName;
 use crate::model::inventory::{Gap, SetSeen};
@@ -66,6 +66,8 @@ pub struct TurnReport {
     pub made: Vec<Made>,
     /// What happened to entries, in order.
     pub moved: Vec<Moved>,
+    /// What became of what people asked for, as the audit has it.
+    pub audit: Vec<Audit>,
     /// Wake me again no later than this.
     pub again: Time,
 }

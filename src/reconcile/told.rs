@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::memory::{Line, Told};
+use crate::memory::{Audit, Doors, Line, Told};
 use crate::model::budget::{Hold, HoldReason};
-use crate::model::ids::Revision;
+use crate::model::ids::{PoolName, Revision};
 use crate::model::journal::Entry;
-use crate::model::plan::{Planned, RolloutPhase};
+use crate::model::plan::{AskVerb, Planned, RolloutPhase};
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 use crate::observe::{Change, Changed, Closing};
@@ -40,6 +40,41 @@ pub(super) fn decided(entry: &Entry, at: Time) -> Line {
         at,
         told: Told::Decided { entry: entry.id.clone(), verb: entry.verb(), machines, reason },
     }
+}
+
+/// What these lines of history say of asks and of machines that people marked for deletion: the audit has who asked.
+pub(super) fn outcomes(pool: &PoolName, doors: &Doors, lines: &[Line]) -> Vec<Audit> {
+    let blank = |at, who: &str, verb: &str, why: &str| Audit {
+        at,
+        who: who.into(),
+        verb: verb.into(),
+        pool: Some(pool.clone()),
+        on: "".into(),
+        why: why.into(),
+        came: "".into(),
+    };
+    let outcome = |line: &Line| match &line.told {
+        Told::Answered { ask, accepted, say } => {
+            let ask = doors.asks.iter().find(|known| known.id == *ask)?;
+            let on = match &ask.verb {
+                AskVerb::WriteOff(machine) => machine.as_str(),
+                _ => "",
+            };
+            let came = if *accepted { "accepted".into() } else { format!("refused: {say}").into() };
+            let line = blank(line.at, &ask.by, ask.verb.name(), &ask.why);
+            Some(Audit { on: on.into(), came, ..line })
+        }
+        Told::Closed { id, key, deleted } => {
+            let (_, marks) = doors.marks.iter().find(|(marked, _)| marked == key)?;
+            let request = marks.delete.as_ref()?;
+            let verb = if request.now { "delete now" } else { "delete" };
+            let came = if *deleted { "deleted" } else { "gone, not by us" };
+            let line = blank(line.at, &request.by, verb, &request.why);
+            Some(Audit { on: id.as_str().into(), came: came.into(), ..line })
+        }
+        _ => None,
+    };
+    lines.iter().filter_map(outcome).collect()
 }
 
 impl Remembered {

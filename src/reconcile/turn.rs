@@ -167,6 +167,7 @@ impl PoolTurn {
         let verdict = turn.decide(state.as_ref(), now);
         turn.release_returned(&verdict).await;
         let (commit, written) = turn.remember(&verdict, state.as_ref(), &mut self.told, now);
+        let audit = commit.audit.clone();
         turn.write(commit, state).await.map_err(store)?;
         let carried = turn.carry(&written, &verdict).await.map_err(store)?;
         let Turn { scene, book, .. } = turn;
@@ -186,6 +187,7 @@ impl PoolTurn {
             notes: verdict.notes,
             made,
             moved: happened,
+            audit,
             again,
         })
     }
@@ -361,6 +363,7 @@ impl<W: World> Turn<'_, W> {
         let (planned, frozen) = (verdict.planned.as_ref(), verdict.frozen.as_ref());
         commit.history.extend(told.news(planned, state, frozen, now));
         commit.history.extend(commit.written.iter().map(|entry| told::decided(entry, now)));
+        commit.audit = told::outcomes(self.book.pool, self.doors, &commit.history);
         let written = commit.written.iter().map(|entry| entry.id.clone()).collect();
         (commit, written)
     }

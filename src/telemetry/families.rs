@@ -42,6 +42,7 @@ families! {
     READY = "poolkeeper_ready" Gauge [] "1 while turns are made: this process leads, and every pool was recovered.";
     LEASE = "poolkeeper_lease_remaining_seconds" Gauge [] "Until nothing more would be sent, if the lease were not renewed; 0 where another process leads.";
     STORE_FAILS = "poolkeeper_store_failing" Gauge [] "1 while the store does not keep what is written, or is lost.";
+    AUDIT = "poolkeeper_audit_lines" Gauge [] "Lines of the audit, as the last hourly sweep left them; absent before the first.";
     CERTIFICATE = "poolkeeper_api_certificate_expires_timestamp_seconds" Gauge [] "When the certificate that the API shows is over; absent without one.";
     REFUSED = "poolkeeper_api_certificate_refused" Gauge [] "1 while the files of the certificate hold one that cannot be used; the one before is shown still.";
     KEYS_FAIL = "poolkeeper_api_identity_keys_failing" Gauge [] "1 while the keys of the identity provider cannot be had.";

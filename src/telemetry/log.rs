@@ -14,6 +14,9 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use super::traces::{Collect, TARGET, Traces};
 
+/// The target of lines that copy the audit. They are written whatever the detail.
+pub const AUDIT: &str = "audit";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Text,
@@ -73,6 +76,7 @@ impl Log {
         let level = LevelFilter::from_level(self.detail.level());
         let others = level.min(LevelFilter::WARN);
         let told = Targets::new().with_default(others).with_target("poolkeeper", level);
+        let told = told.with_target(AUDIT, LevelFilter::INFO);
         let lines = tracing_subscriber::fmt::layer().with_writer(to);
         let registry = tracing_subscriber::registry().with(traces);
         match self.format {
@@ -169,6 +173,21 @@ mod tests {
     fn less_detail_quiets_others_too() {
         let text = logged(Log { format: Format::Text, detail: Detail::Error });
         assert_eq!(text, "");
+    }
+
+    #[test]
+    fn the_audit_is_copied_whatever_the_detail() {
+        let kept = Kept::default();
+        let to = kept.clone();
+        let log = Log { format: Format::Json, detail: Detail::Error };
+        tracing::subscriber::with_default(log.subscriber(move || to.clone(), None), || {
+            tracing::info!(target: AUDIT, who = "ann", "audited");
+        });
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert!(
+            text.contains("\"target\":\"audit\"") && text.contains("\"who\":\"ann\""),
+            "{text}"
+        );
     }
 
     #[test]

@@ -29,8 +29,11 @@ async fn a_document_is_put_shown_changed_and_removed() {
     kit.ask(Ask::new("DELETE", "/api/v1/pools/new?why=done")).await.is(404, "notFound");
     let audit = [
         "local apply new/ (first): asked",
+        "local apply new/ (first): done",
         "local apply new/ (first): asked",
+        "local apply new/ (first): done",
         "local remove new/ (done): asked",
+        "local remove new/ (done): done",
     ];
     assert_eq!(kit.audit().await, audit);
 }
@@ -60,7 +63,7 @@ async fn a_pool_whose_file_is_missing_is_removed_and_not_applied() {
     kit.ask(put(path, &document("batch", 4))).await.is(409, "fileOwned");
     kit.ask(Ask::new("DELETE", path)).await.is(200, "");
     kit.get("/api/v1/pools/batch").await.is(404, "notFound");
-    assert_eq!(kit.audit().await.last().unwrap(), "local remove batch/ (x): asked");
+    assert_eq!(kit.audit().await.last().unwrap(), "local remove batch/ (x): done");
 }
 
 /// The house knows pools that no view shows, such as those of a file that is bad now.

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Request};
 use poolkeeper::api::http::auth::{Door, Role, Tokens, tokens};
 use poolkeeper::api::http::{Api, Origin, Pool, Readiness, Scene, View};
 use poolkeeper::api::v1::pool::Pools;
-use poolkeeper::memory::{Commit, Desk, Found, Line, MemoryStore, Store, Told};
+use poolkeeper::memory::{Audit, Commit, Desk, Found, Line, MemoryStore, Store, Told};
 use poolkeeper::model::ids::{AskId, Epoch, InstanceId, PoolName, Revision, VmId};
 use poolkeeper::model::inventory::SetSeen;
 use poolkeeper::model::machine::{Condition, Machine};
@@ -55,6 +55,8 @@ pub struct Known {
     pub refused: Option<(PoolName, Box<str>)>,
     /// By status.
     pub answered: BTreeMap<u16, u32>,
+    /// Copied to the log.
+    pub audited: Vec<Audit>,
 }
 
 #[derive(Clone)]
@@ -137,6 +139,10 @@ impl View for House {
         *self.lock().answered.entry(status).or_default() += 1;
     }
 
+    fn audited(&self, line: &Audit) {
+        self.lock().audited.push(line.clone());
+    }
+
     fn metrics(&self) -> String {
         "# TYPE poolkeeper_up gauge\npoolkeeper_up 1\n".to_owned()
     }
@@ -186,6 +192,7 @@ fn scene() -> Scene {
             notes: Vec::new(),
             made: Vec::new(),
             moved: Vec::new(),
+            audit: Vec::new(),
             again: NOW.plus(Span::seconds(30)),
         }),
         machines,
@@ -245,6 +252,7 @@ impl Kit {
             refuses: false,
             refused: None,
             answered,
+            audited: Vec::new(),
         };
         let known = Arc::new(Mutex::new(known));
         let house =

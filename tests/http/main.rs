@@ -16,6 +16,7 @@ mod program;
 mod golden;
 
 mod apply;
+mod audited;
 mod completion;
 mod contract;
 mod cuts;

@@ -8,6 +8,7 @@
 )]
 
 mod alike;
+mod audit;
 mod copy;
 mod frozen;
 #[path = "../support/golden.rs"]
@@ -86,7 +87,11 @@ fn a_file_keeps_its_name_and_an_older_one_is_given_one() {
     assert_eq!(MemoryStore::new().id(), None);
     // As the schema before it left a file.
     let db = rusqlite::Connection::open(&path).unwrap();
-    db.execute_batch("DROP TABLE installation; PRAGMA user_version = 2").unwrap();
+    db.execute_batch(
+        "DROP TABLE audit_chain; ALTER TABLE audits DROP COLUMN hash; DROP TABLE installation;
+         PRAGMA user_version = 2",
+    )
+    .unwrap();
     drop(db);
     let given = open(&path).id();
     assert!(given.is_some() && given != named);

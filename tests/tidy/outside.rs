@@ -28,8 +28,8 @@ const CRATES: &[(&str, Where)] = &[
     ("hyper", Where::Rooms(&["api"])),
     ("hyper_util", Where::Rooms(&["api"])),
     ("tower_service", Where::Rooms(&["api"])),
-    // Signatures of tokens, and tokens themselves, where somebody is let in.
-    ("ring", Where::Rooms(&["adapters::azure", "api"])),
+    // Signatures of tokens, tokens themselves where somebody is let in, and the hashes of the audit.
+    ("ring", Where::Rooms(&["adapters::azure", "adapters::sqlite", "api"])),
     (
         "rustls",
         Where::Rooms(&["adapters::azure", "adapters::issuer", "adapters::otlp", "api", "emulator"]),

@@ -244,7 +244,7 @@ async fn keep(house: House, policy: Policy, seed: u64) -> Seen {
     while hours.now() < until && seen.succeeded.is_none() {
         let now = hours.now();
         let lease: Lease = house.store.acquire("one", now, Span::minutes(2)).await.unwrap();
-        let next = match turn.turn(&house, &policy, &lease).await {
+        let next = match Box::pin(turn.turn(&house, &policy, &lease)).await {
             Ok(report) => {
                 seen.turns += 1;
                 seen.longest = seen.longest.max(hours.now().since(due));

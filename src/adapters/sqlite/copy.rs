@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::audit::{self, Audited};
 use super::fault::{OpenError, of_io, of_sql};
 use super::lock::{self, private};
 use super::{beside, lease, open, turn};
@@ -25,6 +26,7 @@ pub struct Summary {
     pub lease: Option<Lease>,
     /// Pools whose records cannot be read, and why.
     pub damaged: Vec<(PoolName, StoreError)>,
+    pub audited: Audited,
 }
 
 /// Copies the store at `from`, which may be in use, to a file of its own. What was there before is replaced at the end.
@@ -59,7 +61,8 @@ pub fn check(path: &Path) -> Result<Summary, OpenError> {
     let documents =
         db.query_row("SELECT count(*) FROM documents", [], |row| row.get(0)).map_err(failed)?;
     let lease = lease::current(&db).map_err(unread)?;
-    Ok(Summary { schema, pools: pools.len(), documents, lease, damaged })
+    let audited = audit::check(&db, schema).map_err(unread)?;
+    Ok(Summary { schema, pools: pools.len(), documents, lease, damaged, audited })
 }
 
 /// What putting a copy back came to.

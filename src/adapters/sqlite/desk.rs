@@ -2,24 +2,15 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::SqliteStore;
 use super::fault::Fault;
-use super::sweep;
 use super::turn::{bound, text};
+use super::{SqliteStore, audit, sweep};
 use crate::memory::record;
 use crate::memory::{
-    ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, Seq, StoreError, Swept,
+    ANSWER_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, Seq, StoreError, Swept,
 };
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
-
-fn audit(db: &Connection, record: &str) -> Result<Seq, Fault> {
-    let sql = "INSERT INTO audits (record) VALUES (?1) RETURNING seq";
-    let seq: u64 = db.prepare_cached(sql)?.query_row([record], |row| row.get(0))?;
-    let oldest = bound(seq.saturating_sub(AUDIT_KEPT));
-    db.prepare_cached("DELETE FROM audits WHERE seq <= ?1")?.execute([oldest])?;
-    Ok(Seq(seq))
-}
 
 fn audits(db: &Connection, sql: &str, from: Seq, limit: usize) -> Result<Vec<(Seq, Audit)>, Fault> {
     let mut found = db.prepare_cached(sql)?;
@@ -94,7 +85,7 @@ fn remove(db: &Connection, pool: &PoolName, found: Found) -> Result<Put, Fault> 
 impl Desk for SqliteStore {
     async fn audit(&self, line: &Audit) -> Result<Seq, StoreError> {
         let record = record::write_audit(line).map_err(Fault::from)?;
-        self.writer.write(move |db| audit(db, &record)).await
+        self.writer.write(move |db| audit::write(db, &record)).await
     }
 
     async fn audits_after(

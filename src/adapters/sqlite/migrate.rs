@@ -7,6 +7,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004.sql"),
 ];
 /// The schema that this program writes.
 pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
@@ -62,7 +63,7 @@ mod tests {
             MIGRATIONS.iter().map(|sql| format!("{:016x}", print_of(sql))).collect();
         assert_eq!(
             prints,
-            ["123c5e84a150aab1", "9d19a56c911a3211", "0e85973c139e238f"],
+            ["123c5e84a150aab1", "9d19a56c911a3211", "0e85973c139e238f", "f6aef2a2a433ebb7"],
             "write a new migration instead of changing one"
         );
     }

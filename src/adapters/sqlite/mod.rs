@@ -4,6 +4,7 @@
 //! statement about what is legal in a journal. What was answered as written is on the disk; what was refused is not.
 //! Begin with [`SqliteStore::open`]; `writer` says how writes are grouped, `fault` what can go wrong with a file.
 
+mod audit;
 mod copy;
 mod desk;
 mod doors;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
+pub use audit::{Audited, Broken};
 pub use copy::{Restoration, Summary, backup, check, restore};
 pub use fault::OpenError;
 

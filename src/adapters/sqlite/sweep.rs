@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
+use super::audit;
 use super::fault::Fault;
 use super::turn::{bound, text};
 use crate::memory::{ANSWER_KEPT, Keep, SWEPT_AT_ONCE, Seq, Swept, record};
@@ -26,9 +27,9 @@ pub(super) fn sweep(db: &Connection, keep: &Keep, now: Time) -> Result<Swept, Fa
             break;
         }
     }
-    left -= audit(db, now.minus(keep.audit), left)?;
+    left -= audit::let_go(db, now.minus(keep.audit), left)?;
     let more = give_back(db)? || left == 0;
-    Ok(Swept { lines: SWEPT_AT_ONCE - left, more })
+    Ok(Swept { lines: SWEPT_AT_ONCE - left, more, audit: audit::lines(db)? })
 }
 
 fn pools(db: &Connection) -> Result<Vec<i64>, Fault> {
@@ -51,18 +52,8 @@ fn history(db: &Connection, pool: i64, before: Time, most: usize) -> Result<usiz
     Ok(count)
 }
 
-fn audit(db: &Connection, before: Time, most: usize) -> Result<usize, Fault> {
-    let mut found = db.prepare_cached("SELECT seq, record FROM audits ORDER BY seq LIMIT ?1")?;
-    let rows = found.query([bound(most)])?;
-    let (last, count) = old(rows, |row| Ok(record::read_audit(text(row, 1)?)?.at < before))?;
-    if count > 0 {
-        db.prepare_cached("DELETE FROM audits WHERE seq <= ?1")?.execute([bound(last.0)])?;
-    }
-    Ok(count)
-}
-
 /// The number of the last line before the first that is not old, and how many there are.
-fn old(
+pub(super) fn old(
     mut rows: rusqlite::Rows<'_>,
     is_old: impl Fn(&Row<'_>) -> Result<bool, Fault>,
 ) -> Result<(Seq, usize), Fault> {

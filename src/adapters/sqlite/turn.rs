@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Fault;
-use super::{doors, journal, lease};
+use super::{audit, doors, journal, lease};
 use crate::memory::record::{self, Shared};
 use crate::memory::{Commit, HISTORY_KEPT, Line, Loaded, Seq};
 use crate::model::ids::{AskId, Key, PoolName, ScaleSetId};
@@ -17,6 +17,7 @@ pub(super) struct Prepared {
     machines: Vec<(Key, String)>,
     state: Option<(String, Vec<AskId>)>,
     lines: Vec<String>,
+    audit: Vec<String>,
 }
 
 impl Prepared {
@@ -31,6 +32,8 @@ impl Prepared {
         let state = commit.state.as_ref().map(state).transpose()?;
         let lines = commit.history.iter().map(record::write_line);
         let lines = lines.collect::<Result<_, _>>()?;
+        let audit = commit.audit.iter().map(record::write_audit);
+        let audit = audit.collect::<Result<_, _>>()?;
         let rest = Commit {
             closed: commit.closed.clone(),
             set: commit.set.clone(),
@@ -39,7 +42,7 @@ impl Prepared {
             dropped: commit.dropped.clone(),
             ..Commit::new(commit.pool.clone(), commit.epoch, commit.at)
         };
-        Ok(Self { rest, machines, state, lines })
+        Ok(Self { rest, machines, state, lines, audit })
     }
 
     pub fn write(&self, db: &Connection) -> Result<(), Fault> {
@@ -66,6 +69,7 @@ impl Prepared {
             let sql = "UPDATE pools SET scale_set = ?2 WHERE id = ?1 AND scale_set IS NOT ?2";
             db.prepare_cached(sql)?.execute(params![pool, set.as_str()])?;
         }
+        self.audit.iter().try_for_each(|record| audit::write(db, record).map(drop))?;
         tell(db, pool, &self.lines)
     }
 }

@@ -6,9 +6,11 @@ use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
 
 use super::House;
+use super::audited;
 use super::call::{Answer, Call, names, tag};
 use super::problem::Problem;
 use super::view::{Origin, Pool, View};
+use super::wishes::DONE;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::pool::{Pools, to_json};
 use crate::api::v1::resources::When;
@@ -44,6 +46,7 @@ where
         write_down(house, call, &name, "apply", &why, "refused").await?;
         return Err(Problem::conflict("refused", fault.to_string()));
     }
+    write_down(house, call, &name, "apply", &why, DONE).await?;
     let answer = Answer::tagged_bytes(to_json(&policy).into());
     let status = if current.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     Ok(Answer { status, ..answer })
@@ -65,6 +68,7 @@ where
         (None, Some(Pool { origin: Origin::Missing(_), .. })) => {
             write_down(house, call, &name, "remove", &why, "asked").await?;
             house.view.let_go(&name).await;
+            write_down(house, call, &name, "remove", &why, DONE).await?;
             return Ok(removed(call, &name, &why));
         }
         (None, _) => own(current.as_ref(), &name)?,
@@ -76,6 +80,7 @@ where
     let put = house.store.remove_document(&name, found).await;
     settle(house, call, &name, "remove", &why, put).await?;
     house.view.reload(&name).await;
+    write_down(house, call, &name, "remove", &why, DONE).await?;
     Ok(removed(call, &name, &why))
 }
 
@@ -206,7 +211,7 @@ async fn take_back<S: Desk, V: View>(
 }
 
 /// What came of the writing; where it was not what was asked for, the audit says so too.
-async fn settle<S: Desk, V>(
+async fn settle<S: Desk, V: View>(
     house: &House<S, V>,
     call: &Call,
     name: &PoolName,
@@ -226,7 +231,7 @@ async fn settle<S: Desk, V>(
     Err(problem)
 }
 
-async fn write_down<S: Desk, V>(
+async fn write_down<S: Desk, V: View>(
     house: &House<S, V>,
     call: &Call,
     name: &PoolName,
@@ -243,5 +248,5 @@ async fn write_down<S: Desk, V>(
         why: why.into(),
         came: came.into(),
     };
-    house.store.audit(&line).await.map(drop).map_err(|error| Problem::store(&error))
+    audited::write_down(house, &line).await.map_err(|error| Problem::store(&error))
 }

@@ -8,6 +8,7 @@
 //! sockets; [`View`] is what the house tells, `openapi` how the table is told to programs.
 
 mod apply;
+mod audited;
 pub mod auth;
 mod call;
 mod listen;
@@ -64,6 +65,7 @@ struct House<S, V> {
     view: V,
     door: RwLock<Arc<Door>>,
     rate: Rate,
+    tries: audited::Tries,
     /// Documents are applied one at a time, so that no two pools take one scale set.
     applying: tokio::sync::Mutex<()>,
     streams: Arc<Semaphore>,
@@ -97,6 +99,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
             view,
             door: RwLock::new(Arc::new(door)),
             rate: Rate::default(),
+            tries: audited::Tries::default(),
             applying: tokio::sync::Mutex::default(),
             streams: Arc::new(Semaphore::new(STREAMS)),
             stopping: watch::Sender::new(false),

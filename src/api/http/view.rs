@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::memory::Loaded;
+use crate::memory::{Audit, Loaded};
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
@@ -146,6 +146,9 @@ pub trait View: Send + Sync + 'static {
 
     /// A request was answered with this status: for whoever counts.
     fn answered(&self, status: u16);
+
+    /// This line of the audit was written: for the log.
+    fn audited(&self, line: &Audit);
 
     /// In the text format of Prometheus.
     fn metrics(&self) -> String;

@@ -8,6 +8,7 @@ use axum::extract::RawPathParams;
 use axum::http::StatusCode;
 
 use super::House;
+use super::audited;
 use super::auth::{Principal, Role};
 use super::call::{Answer, Call, reason};
 use super::once::Id;
@@ -24,6 +25,8 @@ use crate::model::plan::{Ask, AskArgs, AskVerb, WaitKind};
 
 /// How the audit calls a wish that was written down before it is carried on.
 const ASKED: &str = "asked";
+/// How it calls one that is carried out at once. What the loop carries out, the loop writes down.
+pub const DONE: &str = "done";
 
 /// What every wish has.
 struct Wish<'a> {
@@ -137,6 +140,9 @@ where
         write_down(house, &wish, "notFound").await?;
         return Err(Problem::not_found("machine", machine.id.as_str()));
     }
+    if verb != MarkVerb::Delete {
+        write_down(house, &wish, DONE).await?;
+    }
     house.view.wake(&wish.pool);
     let look = format!("{BASE}/pools/{}/machines/{}", wish.pool, machine.id);
     Ok(receipt(&wish, verb.name(), id, look))
@@ -181,7 +187,7 @@ fn receipt(wish: &Wish<'_>, verb: &str, id: &Id, look: String) -> Answer {
     Answer::json(StatusCode::ACCEPTED, &accepted).with("location", look)
 }
 
-async fn write_down<S: Desk, V>(
+async fn write_down<S: Desk, V: View>(
     house: &House<S, V>,
     wish: &Wish<'_>,
     came: &str,
@@ -195,12 +201,12 @@ async fn write_down<S: Desk, V>(
         why: wish.why.clone(),
         came: came.into(),
     };
-    house.store.audit(&line).await.map(drop).map_err(|error| Problem::store(&error))
+    audited::write_down(house, &line).await.map_err(|error| Problem::store(&error))
 }
 
 /// Somebody tried what their role may not: that is written down too, and refused whatever comes of the writing.
-pub async fn refused_for_role<S: Desk, V: View>(
-    house: &House<S, V>,
+pub async fn refused_for_role<S: Desk + Send + Sync + 'static, V: View>(
+    house: &Arc<House<S, V>>,
     route: &Route,
     params: &RawPathParams,
     who: &Principal,
@@ -224,8 +230,8 @@ pub async fn refused_for_role<S: Desk, V: View>(
         why: "".into(),
         came: "forbidden".into(),
     };
-    match house.store.audit(&line).await {
-        Ok(_) => problem,
+    match audited::refused(house, line).await {
+        Ok(()) => problem,
         Err(error) => problem.help(format!("and it could not be written down: {error}")),
     }
 }

@@ -23,7 +23,7 @@ use super::folder::{Meant, Source};
 use super::run::{Doors, Ticks};
 use crate::api::http::{Origin, Pool, Readiness, Scene, Trouble, View};
 use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::memory::Store;
+use crate::memory::{AUDIT_LARGE, Audit, Store};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 
@@ -136,6 +136,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
         self.0.counters().answered(status);
     }
 
+    fn audited(&self, line: &Audit) {
+        crate::daemon::run::audited(line);
+    }
+
     fn metrics(&self) -> String {
         self.0.metrics()
     }
@@ -190,6 +194,11 @@ fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Some(lines) = house.audit.filter(|lines| *lines > AUDIT_LARGE) {
+        troubles.push(format!(
+            "the audit has {lines} lines younger than audit.keep, and grows: see who asks so much, or keep it for less time"
+        ));
+    }
     let certificate = house.certificate.as_ref();
     match certificate.and_then(|certificate| certificate.ends) {
         Some(ends) if ends <= now => troubles.push(format!("the certificate ended at {ends}")),
@@ -226,6 +235,10 @@ mod tests {
         assert!(over.len() == 2 && over[0].contains("ended at"), "{over:?}");
         let lost = troubles(&HouseSeen { store: Some("gone".into()), ..HouseSeen::default() }, now);
         assert!(lost.len() == 1 && lost[0].starts_with("the store does not keep"), "{lost:?}");
+        let large =
+            |lines| troubles(&HouseSeen { audit: Some(lines), ..HouseSeen::default() }, now);
+        assert_eq!(large(AUDIT_LARGE), Vec::<String>::new());
+        assert!(large(AUDIT_LARGE + 1)[0].starts_with("the audit has 100001 lines"));
         let files = Some(FilesSeen { looked: Some(now), hangs: true });
         let hangs = troubles(&HouseSeen { files, ..HouseSeen::default() }, now);
         assert!(hangs.len() == 1 && hangs[0].contains(&format!("since {now}")), "{hangs:?}");

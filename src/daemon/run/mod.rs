@@ -34,6 +34,7 @@ pub use live::{Live, NoCluster, NotOpened, Ticks};
 pub use scene::Noting;
 pub use serve::{Daemon, Doors, Ended, Plan, ServeError};
 pub use stop::{Stop, Stopping};
+pub use tell::audited;
 
 pub use crate::ambient::FastClock;
 pub use crate::api::http::Scene;

@@ -357,7 +357,8 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         let mut keeper = tokio::spawn(keeper);
         let listener = overhear(Arc::clone(&store), clock.clone(), self.doors.bell.clone());
         let listener = tokio::spawn(listener);
-        let sweeper = tokio::spawn(sweep(Arc::clone(&store), clock.clone(), self.settings.keep));
+        let (keep_for, shown) = (self.settings.keep, Arc::clone(&board));
+        let sweeper = tokio::spawn(sweep(Arc::clone(&store), clock.clone(), keep_for, shown));
         let (manager, at_once) = (Arc::clone(&self.manager), self.settings.at_once);
         let dice = Dice::from_seed(clock.now().millis().unsigned_abs()).branch(&holder);
         let house = House { live, board: Arc::clone(&board), counters, manager, at_once, dice };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::live::Ticks;
+use crate::daemon::board::Board;
 use crate::memory::{Desk, Keep};
 use crate::model::time::Span;
 
@@ -18,13 +19,19 @@ const EVERY: Span = Span::hours(1);
 const GOES_ON: Span = Span::seconds(1);
 
 /// Until it is dropped. It may be cut off anywhere.
-pub(super) async fn sweep<S: Desk, C: Ticks>(store: Arc<S>, clock: C, keep: Keep) {
+pub(super) async fn sweep<S: Desk, C: Ticks>(
+    store: Arc<S>,
+    clock: C,
+    keep: Keep,
+    board: Arc<Board>,
+) {
     let (mut wait, mut lines) = (FIRST, 0);
     loop {
         clock.sleep_until(clock.now().plus(wait)).await;
         wait = match store.sweep(&keep, clock.now()).await {
             Ok(swept) => {
                 lines += swept.lines;
+                board.set_house(|house| house.audit = Some(swept.audit));
                 if swept.more { GOES_ON } else { EVERY }
             }
             Err(error) => {

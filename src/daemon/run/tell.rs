@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::act::What;
-use crate::memory::{Journal, Moved};
+use crate::memory::{Audit, Journal, Moved};
 use crate::model::action::Action;
 use crate::model::budget::{Hold, HoldReason};
-use crate::model::ids::{EntryId, Revision};
+use crate::model::ids::{EntryId, PoolName, Revision};
 use crate::model::journal::{Event, Outcome};
 use crate::model::plan::{RolloutPhase, RolloutReport};
 use crate::observe::{Change, Changed, Closing};
 use crate::reconcile::TurnReport;
+use crate::telemetry::log::AUDIT;
 
 /// The rollout that a turn was about: every line of that turn carries it, as it carries the pool.
 pub(super) fn rollout(now: &TurnReport) -> Option<&str> {
@@ -38,6 +39,7 @@ pub(super) fn turn(before: Option<&TurnReport>, now: &TurnReport, journal: Optio
         let (entry, verb, answer) = (&made.entry, made.verb.name(), made.answer);
         tracing::info!(%entry, verb, machine, machines, answer, "sent");
     }
+    now.audit.iter().for_each(audited);
     for moved in &now.moved {
         entry(moved, Named::by(journal, &moved.id));
     }
@@ -47,6 +49,13 @@ pub(super) fn turn(before: Option<&TurnReport>, now: &TurnReport, journal: Optio
             tracing::warn!("not seen: {}: {}", gap.what, gap.why);
         }
     }
+}
+
+/// A line of the audit, copied to the log so that it leaves the machine with it.
+pub fn audited(line: &Audit) {
+    let Audit { who, verb, on, why, came, .. } = line;
+    let pool = line.pool.as_ref().map(PoolName::as_str);
+    tracing::info!(target: AUDIT, who, verb, pool, on, why, came, at = %line.at, "audited");
 }
 
 /// Machines that did the same in one turn and are told one by one; more are told as a number.

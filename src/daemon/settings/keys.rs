@@ -100,7 +100,7 @@ keys! {
     HISTORY = "history.keep", "POOLKEEPER_HISTORY_KEEP", "30d", between(Span::days(1), Span::days(3_650)),
         "How long it may be looked up what was decided and done in a pool. Of each pool the last 4,000 lines are kept at most.";
     AUDIT = "audit.keep", "POOLKEEPER_AUDIT_KEEP", "365d", between(Span::days(1), Span::days(3_650)),
-        "How long it may be looked up who changed what. The last 100,000 lines are kept at most.";
+        "How long it may be looked up who changed what. No line is removed sooner; /health says when there are many.";
     LISTEN = "api.listen", "POOLKEEPER_API_LISTEN", "127.0.0.1:7770", Kind::Listen,
         "Where the API listens; `off` serves none. An address that others reach needs a certificate, and tokens or an identity provider.";
     CERTIFICATE = "api.certificate", "POOLKEEPER_API_CERTIFICATE", "", Kind::Path,

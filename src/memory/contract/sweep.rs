@@ -101,6 +101,7 @@ async fn the_audit_is_let_go_by_age<S: Store + Desk>(store: &S) -> Result<(), Br
     }
     let swept = store.sweep(&KEEP, at(2 * DAY + 2)).await?;
     same("what is older", &swept.lines, &1)?;
+    same("how many are left", &swept.audit, &2)?;
     let kept = store.audits_after(Seq::FIRST, 9).await?;
     let kept: Vec<Audit> = kept.into_iter().map(|(_, line)| line).collect();
     same("the rest", &kept, &vec![audit(2), audit(3)])

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::MemoryStore;
 use crate::memory::{
-    ANSWER_KEPT, AUDIT_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, SWEPT_AT_ONCE, Seq,
-    StoreError, Swept,
+    ANSWER_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, SWEPT_AT_ONCE, Seq, StoreError,
+    Swept,
 };
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
@@ -29,6 +29,13 @@ struct Claimed {
 }
 
 impl Drawers {
+    pub(super) fn audit(&mut self, line: &Audit) -> Seq {
+        self.written += 1;
+        let seq = Seq(self.written);
+        self.audits.push_back((seq, line.clone()));
+        seq
+    }
+
     fn current(&self, pool: &PoolName) -> Option<u64> {
         self.documents.get(pool).map(|document| document.revision)
     }
@@ -36,14 +43,7 @@ impl Drawers {
 
 impl Desk for MemoryStore {
     async fn audit(&self, line: &Audit) -> Result<Seq, StoreError> {
-        let desk = &mut self.lock().desk;
-        desk.written += 1;
-        let seq = Seq(desk.written);
-        desk.audits.push_back((seq, line.clone()));
-        let oldest = desk.written.saturating_sub(AUDIT_KEPT);
-        let beyond = desk.audits.partition_point(|(seq, _)| seq.0 <= oldest);
-        desk.audits.drain(..beyond);
-        Ok(seq)
+        Ok(self.lock().desk.audit(line))
     }
 
     async fn audits_after(
@@ -143,7 +143,8 @@ impl Desk for MemoryStore {
             left -= let_go(&mut pool.history, left, |line| line.at < history);
         }
         left -= let_go(&mut inner.desk.audits, left, |line| line.at < audit);
-        Ok(Swept { lines: SWEPT_AT_ONCE - left, more: left == 0 })
+        let audit = inner.desk.audits.len() as u64;
+        Ok(Swept { lines: SWEPT_AT_ONCE - left, more: left == 0, audit })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::fake::{Cut, Mishap};
 use super::*;
-use crate::memory::{Line, Mark, Told};
+use crate::memory::{Audit, Desk, Line, Mark, Seq, Told};
 use crate::model::action::{Action, Verb};
 use crate::model::ids::{AskId, Key};
 use crate::model::journal::{Event, Outcome, Phase, Refusal};
@@ -230,6 +230,18 @@ fn an_ask_is_honoured_once_and_a_hold_is_kept() {
     let report = rig.turn().unwrap();
     let planned = report.planned.unwrap();
     assert!(planned.report.asks[0].accepted);
+    let outcome = Audit {
+        at: report.at,
+        who: "ann".into(),
+        verb: "pause".into(),
+        pool: Some(pool.clone()),
+        on: "".into(),
+        why: "lunch".into(),
+        came: "accepted".into(),
+    };
+    assert_eq!(report.audit, std::slice::from_ref(&outcome));
+    let kept = now_or_never(rig.disk.store.audits_after(Seq::FIRST, 9)).unwrap();
+    assert_eq!(kept, [(Seq(1), outcome)]);
     assert!(now_or_never(rig.disk.doors(&pool)).unwrap().asks.is_empty());
     for _ in 0..30 {
         rig.wait_until(rig.now().plus(Span::seconds(30)));
