@@ -89,6 +89,8 @@ async fn what_cannot_be_meant_changes_nothing() {
         ("/api/v1/pools/web/machines/99/writeOff", WHY, 404, "notFound"),
         ("/api/v1/pools/web/pause", r#"{"why":" "}"#, 422, "whyMissing"),
         ("/api/v1/pools/web/pause", r#"{"why":"a\u0007b"}"#, 422, "whyUnfit"),
+        ("/api/v1/pools/web/pause", "{\"why\":\"a\u{202e}b\"}", 422, "whyUnfit"),
+        ("/api/v1/pools/web/pause", "{\"why\":\"a\u{2066}b\"}", 422, "whyUnfit"),
         ("/api/v1/pools/web/pause", "{}", 422, "invalidDocument"),
         ("/api/v1/pools/web/pause", "", 422, "invalidDocument"),
         ("/api/v1/pools/web/pause", r#"{"why":"x"} 1"#, 422, "invalidDocument"),

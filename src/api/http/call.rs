@@ -135,8 +135,12 @@ pub fn reason(why: &str) -> Result<Box<str>, Problem> {
         return Err(Problem::invalid("whyMissing", say)
             .help("`why` is a key of the body, or of the query where the body is a document"));
     }
-    if length > LONGEST_WHY || why.chars().any(char::is_control) {
-        let say = format!("why has at most {LONGEST_WHY} characters, on one line");
+    // These show what stands behind them in another order than it is written.
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if length > LONGEST_WHY || why.chars().any(|c| c.is_control() || turns(c)) {
+        let say = format!(
+            "why has at most {LONGEST_WHY} characters, on one line, and none that turns the direction of text"
+        );
         return Err(Problem::invalid("whyUnfit", say));
     }
     Ok(why.trim().into())
