@@ -110,6 +110,12 @@ async fn a_good_token_says_who_and_what_they_may() {
             key.token(&header(&key), &with("groups", json!("all"))),
             key.token(&header(&key), &without("nbf")),
             key.token(&plain, &claims()),
+            key.token(&header(&key), &with("azp", json!("another"))),
+            key.token(&header(&key), &with("typ", json!("Bearer"))),
+            key.token(
+                &json!({ "alg": key.algorithm(), "kid": "a", "typ": "at+jwt" }),
+                &with("nonce", json!("n")),
+            ),
         ] {
             assert_eq!(place.get(&good).await.status, 200);
         }
@@ -135,6 +141,11 @@ async fn a_token_that_is_not_for_us_is_refused() {
         (key.token(&head, &without("aud")), "unauthenticated"),
         (key.token(&head, &without("email")), "unauthenticated"),
         (key.token(&head, &with("email", json!(" "))), "unauthenticated"),
+        (key.token(&json!({ "alg": "ES256", "typ": "logout+jwt" }), &claims()), "unauthenticated"),
+        (key.token(&head, &with("typ", json!("ID"))), "unauthenticated"),
+        (key.token(&head, &with("nonce", json!("n"))), "unauthenticated"),
+        (key.token(&head, &with("at_hash", json!("h"))), "unauthenticated"),
+        (key.token(&head, &with("azp", json!("poolkeeper"))), "unauthenticated"),
         (key.token(&head, &with("groups", json!(["unknown"]))), "noRole"),
         (key.token(&head, &without("groups")), "noRole"),
         (stranger.token(&head, &claims()), "unauthenticated"),

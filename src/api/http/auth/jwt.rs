@@ -9,6 +9,8 @@ use crate::api::http::text::from_base64url;
 pub struct Taken<'a> {
     pub algorithm: Algorithm,
     pub key_id: Option<Box<str>>,
+    /// What kind of token it says it is.
+    pub kind: Option<Box<str>>,
     /// What is signed.
     pub message: &'a [u8],
     pub signature: Vec<u8>,
@@ -19,6 +21,7 @@ pub struct Taken<'a> {
 struct Header {
     alg: Box<str>,
     kid: Option<Box<str>>,
+    typ: Option<Box<str>>,
     /// Extensions that must be understood. None is.
     crit: Option<Value>,
 }
@@ -68,6 +71,7 @@ pub fn take(token: &str) -> Option<Taken<'_>> {
     Some(Taken {
         algorithm: Algorithm::parse(&header.alg)?,
         key_id: header.kid,
+        kind: header.typ,
         message: message.as_bytes(),
         signature: from_base64url(signature)?,
         claims: serde_json::from_slice(&from_base64url(claims)?).ok()?,
