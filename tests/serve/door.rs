@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use poolkeeper::ambient::Clock;
@@ -315,6 +316,15 @@ async fn a_door_that_may_not_stand_open_is_not_opened() {
     let why = no(&[("api.tokens", &bad)]).await;
     assert!(matches!(why, NoDoor::Tokens { .. }) && why.to_string().contains("line 1"), "{why}");
     assert!(matches!(no(&[("api.tokens", "nowhere")]).await, NoDoor::Unread { .. }));
+    let rights = |file: &str, mode| {
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    rights(&good, 0o666);
+    let why = no(&[("api.tokens", &good)]).await;
+    assert!(why.to_string().contains(&format!("chmod go-w {good}")), "{why}");
+    rights(&good, 0o644);
+    let why = no(&[("api.certificate", &good), ("api.key", &good)]).await;
+    assert!(why.to_string().contains(&format!("chmod go-w,o-r {good}")), "{why}");
     let pipe = house.folder.join("pipe").display().to_string();
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert!(matches!(no(&[("api.tokens", &pipe)]).await, NoDoor::Unread { .. }), "it never waits");

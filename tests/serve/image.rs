@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use poolkeeper::api::client::{Client, DEFAULT_SERVER, Request, Token};
@@ -125,7 +126,9 @@ async fn from_outside_it_is_reached_with_a_certificate_and_tokens_or_not_at_all(
     let (made, token) = (made(2061), tokens::make("ann", Role::Viewer).unwrap());
     let write = |name: &str, text: &str| {
         let value = &given[name];
-        fs::write(house.folder.join(value.trim_start_matches('/')), text).unwrap();
+        let path = house.folder.join(value.trim_start_matches('/'));
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     };
     write("POOLKEEPER_API_CERTIFICATE", &made.pem);
     write("POOLKEEPER_API_KEY", &made.key);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +90,8 @@ impl House {
         // As an editor does it: whole, or not at all.
         let aside = self.folder.join(".aside");
         fs::write(&aside, text).unwrap();
+        // A key among them: others may not read it.
+        fs::set_permissions(&aside, fs::Permissions::from_mode(0o600)).unwrap();
         fs::rename(&aside, self.folder.join(file)).unwrap();
     }
 

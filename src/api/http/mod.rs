@@ -42,7 +42,7 @@ use tower_service::Service;
 use auth::{Door, Principal};
 use call::{Answer, Call, Content};
 pub use listen::{Certificate, ListenError, Listening, Pair, Seal};
-pub use plain::read_plain;
+pub use plain::{Rights, read_guarded, read_plain};
 use problem::Problem;
 use rate::Rate;
 use route::{Op, Route, routes};

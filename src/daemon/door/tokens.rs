@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::open::NoDoor;
 use crate::api::http::auth::{Door, Oidc, Tokens};
-use crate::api::http::{Api, View, read_plain};
+use crate::api::http::{Api, Rights, View, read_guarded};
 use crate::memory::{Desk, Store};
 
 /// What was read of it, or why it was not: hashes, never a token.
-type Text = Result<String, io::ErrorKind>;
+type Text = Result<String, Box<str>>;
 
 pub(super) struct Known {
     pub path: PathBuf,
@@ -32,7 +32,8 @@ pub(super) async fn first(path: &Path) -> Result<(Tokens, String), NoDoor> {
 
 async fn read(path: &Path) -> io::Result<String> {
     let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || read_plain(&path)).await;
+    let read =
+        tokio::task::spawn_blocking(move || read_guarded(&path, Rights::OnlyOwnerWrites)).await;
     let bytes = read.map_err(io::Error::other)??;
     String::from_utf8(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
 }
@@ -44,7 +45,7 @@ impl Known {
         S: Store + Desk + Send + Sync + 'static,
         V: View,
     {
-        let text = read(&self.path).await.map_err(|error| error.kind());
+        let text = read(&self.path).await.map_err(|error| error.to_string().into());
         if text == self.text {
             self.was_empty = false;
             return;
@@ -65,7 +66,7 @@ impl Known {
                 }
                 Err(wrong) => tracing::warn!(%file, "tokens stay as they were: {wrong}"),
             },
-            Err(kind) => tracing::warn!(%file, "tokens stay as they were: {kind}"),
+            Err(why) => tracing::warn!(%file, "tokens stay as they were: {why}"),
         }
         (self.text, self.was_empty) = (text, false);
     }

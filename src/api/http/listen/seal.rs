@@ -1,6 +1,7 @@
 //! What is shown to those who come with TLS, and that it changes while connections live on.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::ListenError;
 use super::ends::ends;
-use crate::api::http::read_plain;
+use crate::api::http::{Rights, read_guarded, read_plain};
 use crate::model::time::Time;
 
 /// Two files in PEM, as they were read: the chain, and its key.
@@ -29,11 +30,14 @@ impl fmt::Debug for Pair {
 
 impl Pair {
     pub fn read(chain: &Path, key: &Path) -> Result<Self, ListenError> {
-        let read = |path: &Path| match read_plain(path) {
+        let read = |path: &Path, read: io::Result<Vec<u8>>| match read {
             Ok(bytes) => Ok((path.to_owned(), bytes)),
             Err(error) => Err(unread(path, pem::Error::Io(error))),
         };
-        Ok(Self { chain: read(chain)?, key: read(key)? })
+        Ok(Self {
+            chain: read(chain, read_plain(chain))?,
+            key: read(key, read_guarded(key, Rights::Secret))?,
+        })
     }
 
     /// `Err`: they are no certificate and its key.
