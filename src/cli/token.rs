@@ -15,10 +15,14 @@ use crate::api::v1::API_VERSION;
 const ABOUT: &str = "Makes a token for the API, and its line for the tokens file";
 const MORE: &str = "\
 The token is 256 random bits and is shown once. The line goes into the tokens file of the Poolkeeper that serves; it \
-holds a hash, from which nobody gets the token back. Take the line away, and the token ends.";
+holds a hash, from which nobody gets the token back. Take the line away, and the token ends.
+
+A name may have two tokens. To replace one: add the line of the new token under the same name, role and pools, put \
+`expires=` with a time behind the line of the old one, give the new token to its owner, and take the old line away.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper token ann operator
+  poolkeeper token shop operator --pools 'web-*,db' --expires 2027-01-31T00:00:00Z
   poolkeeper token ci viewer -o json | jq -r .line >> tokens";
 
 #[derive(Debug, Args)]
@@ -30,6 +34,14 @@ pub struct Token {
     /// What they may do
     #[arg(value_enum)]
     role: Wanted,
+
+    /// When it ends, as 2027-01-31T12:00:00Z; it has no end where not given
+    #[arg(long, value_name = "TIME")]
+    expires: Option<String>,
+
+    /// Pools it is for, between commas, with * for any signs; all of the house where not given
+    #[arg(long, value_name = "NAMES")]
+    pools: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -50,10 +62,17 @@ impl Token {
             Wanted::Operator => Role::Operator,
             Wanted::Admin => Role::Admin,
         };
-        let made = tokens::make(&self.name, role).map_err(|error| match error {
+        let refused = |error| match error {
             tokens::TokensError::Line { say, .. } => Failure::usage(say),
             other => Failure::new(Exit::Internal, "internal", other.to_string()),
-        })?;
+        };
+        let mut made = tokens::make(&self.name, role).map_err(refused)?;
+        for (key, value) in [("expires", &self.expires), ("pools", &self.pools)] {
+            if let Some(value) = value {
+                made.line.push_str(&format!(" {key}={value}"));
+            }
+        }
+        tokens::Tokens::read(&made.line).map_err(refused)?;
         if is_json {
             let (token, line) = (&made.token, &made.line);
             let document =
@@ -64,7 +83,7 @@ impl Token {
         shell.say(
             Style::Cyan,
             "token",
-            "keep it; it is not shown again. The line under it is for the tokens file",
+            "keep it; it is not shown again. The line under it is for the tokens file; --help says how to replace a token",
         );
         shell.line(&made.token)?;
         shell.line(&made.line)?;

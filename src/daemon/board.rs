@@ -56,6 +56,8 @@ pub struct HouseSeen {
     pub files: Option<FilesSeen>,
     /// The keys of the identity provider cannot be had.
     pub keys_fail: bool,
+    /// When the last token of a name ends, for names of which each does.
+    pub tokens: BTreeMap<Box<str>, Time>,
     /// Lines of the audit, as the last sweep left them.
     pub audit: Option<u64>,
     /// What the API shows to those who come with TLS.

@@ -45,6 +45,8 @@ fn house(page: &mut Page, board: &Board, now: Time) {
     page.family(&CERTIFICATE, ends.map(|at| ([""; 0], seconds(at.millis()))));
     let refused = house.certificate.map(|certificate| u8::from(certificate.refused));
     page.family(&REFUSED, refused.map(|refused| ([""; 0], f64::from(refused))));
+    let ends = house.tokens.iter().map(|(name, at)| ([&**name], seconds(at.millis())));
+    page.family(&TOKENS, ends);
     alone(page, &KEYS_FAIL, f64::from(u8::from(house.keys_fail)));
     let standings = [Standing::Managed, Standing::Released].map(|standing| {
         let count = pools.iter().filter(|seen| seen.standing == standing).count();

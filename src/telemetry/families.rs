@@ -1,4 +1,4 @@
-//! Every family of metrics. A label has few values: pools, reasons, operations, never machines or entries.
+//! Every family of metrics. A label has few values: pools, reasons, operations, names of tokens, never machines or entries.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -45,6 +45,7 @@ families! {
     AUDIT = "poolkeeper_audit_lines" Gauge [] "Lines of the audit, as the last hourly sweep left them; absent before the first.";
     CERTIFICATE = "poolkeeper_api_certificate_expires_timestamp_seconds" Gauge [] "When the certificate that the API shows is over; absent without one.";
     REFUSED = "poolkeeper_api_certificate_refused" Gauge [] "1 while the files of the certificate hold one that cannot be used; the one before is shown still.";
+    TOKENS = "poolkeeper_api_token_expires_timestamp_seconds" Gauge ["name"] "When the last token of a name in the tokens file ends; absent for a name with a token that does not.";
     KEYS_FAIL = "poolkeeper_api_identity_keys_failing" Gauge [] "1 while the keys of the identity provider cannot be had.";
     REQUESTS = "poolkeeper_api_requests_total" Counter ["answer"] "Requests to the API by what they were answered with: 2xx, 3xx, 4xx, 5xx.";
     POOLS = "poolkeeper_pools" Gauge ["standing"] "Pools by standing: managed, or released and watched until what was begun there has ended.";

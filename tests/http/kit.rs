@@ -57,6 +57,8 @@ pub struct Known {
     pub answered: BTreeMap<u16, u32>,
     /// Copied to the log.
     pub audited: Vec<Audit>,
+    /// Tokens that were brought after their end.
+    pub expired: Vec<(String, Time)>,
 }
 
 #[derive(Clone)]
@@ -141,6 +143,10 @@ impl View for House {
 
     fn audited(&self, line: &Audit) {
         self.lock().audited.push(line.clone());
+    }
+
+    fn expired(&self, name: &str, at: Time) {
+        self.lock().expired.push((name.to_owned(), at));
     }
 
     fn metrics(&self) -> String {
@@ -253,6 +259,7 @@ impl Kit {
             refused: None,
             answered,
             audited: Vec::new(),
+            expired: Vec::new(),
         };
         let known = Arc::new(Mutex::new(known));
         let house =

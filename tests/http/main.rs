@@ -31,6 +31,7 @@ mod limits;
 
 mod looks;
 mod people;
+mod scopes;
 mod screens;
 
 #[path = "../support/signed.rs"]

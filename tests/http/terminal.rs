@@ -11,7 +11,7 @@ use poolkeeper::model::plan::AskVerb;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::kit::{Kit, document};
+use crate::kit::{Kit, NOW, document};
 use crate::program::{Ended, command, file, finish, written};
 
 pub struct Served {
@@ -222,12 +222,22 @@ fn a_token_is_made_with_the_line_by_which_it_is_known() {
     let ended = finish(command(&["token", "ann", "operator"]), b"");
     let lines: Vec<&str> = ended.out.lines().collect();
     let [token, line] = lines[..] else { panic!("{ended:?}") };
-    let found = Tokens::read(line).unwrap().find(token).unwrap();
+    let found = Tokens::read(line).unwrap().find(token, NOW).unwrap();
     assert_eq!((&*found.name, found.role), ("ann", Role::Operator));
     let json = finish(command(&["token", "ann", "admin", "-o", "json"]), b"").json();
     assert_eq!(json["kind"], "Token");
     assert_ne!(json["token"], token, "each is another");
-    for wrong in [&["token", "a b", "admin"][..], &["token", "ann", "boss"]] {
+    let terms = ["--pools", "web-*", "--expires", "2027-01-31T00:00:00Z"];
+    let ended = finish(command(&[&["token", "ann", "operator"][..], &terms].concat()), b"");
+    let (token, line) = ended.out.trim_end().split_once('\n').unwrap();
+    let found = Tokens::read(line).unwrap().find(token, NOW).unwrap();
+    assert!(found.scope.covers("web-1") && !found.scope.covers("db"), "{line}");
+    assert_eq!(Tokens::read(line).unwrap().ends().len(), 1);
+    for wrong in [
+        &["token", "a b", "admin"][..],
+        &["token", "ann", "boss"],
+        &["token", "ann", "viewer", "--expires", "soon"],
+    ] {
         assert_eq!(finish(command(wrong), b"").code, Some(2), "{wrong:?}");
     }
 }

@@ -68,6 +68,16 @@ impl Call {
         self.who.as_ref().map_or("", |who| &who.name)
     }
 
+    /// Who asks may see this pool.
+    pub fn covers(&self, pool: &str) -> bool {
+        self.who.as_ref().is_none_or(|who| who.scope.covers(pool))
+    }
+
+    /// Who asks may see what belongs to no one pool.
+    pub fn covers_house(&self) -> bool {
+        self.who.as_ref().is_none_or(|who| who.scope.is_house())
+    }
+
     pub fn query(&self, wanted: Query) -> Option<&str> {
         self.query.iter().find(|(query, _)| *query == wanted).map(|(_, value)| value.as_str())
     }

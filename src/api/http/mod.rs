@@ -39,7 +39,7 @@ use axum::routing::{MethodFilter, on};
 use tokio::sync::{Semaphore, watch};
 use tower_service::Service;
 
-use auth::{Door, Principal};
+use auth::{Door, Principal, Role};
 use call::{Answer, Call, Content};
 pub use listen::{Certificate, ListenError, Listening, Pair, Seal};
 pub use plain::{Rights, read_guarded, read_plain};
@@ -164,6 +164,9 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
             let admitted = door.admit(request.headers(), now).await;
             let principal = admitted.inspect_err(|problem| {
                 if problem.status == StatusCode::UNAUTHORIZED {
+                    if let Some((name, at)) = door.expired(request.headers(), now) {
+                        self.house.view.expired(&name, at);
+                    }
                     self.house.rate.charge(client, rate::GUESS);
                 }
             })?;
@@ -226,8 +229,8 @@ async fn handle<S: Store + Desk + Send + Sync + 'static, V: View>(
     let who = parts.extensions.get::<Principal>().cloned();
     if let Some(needed) = route.role {
         let who = who.as_ref().ok_or_else(|| Problem::unauthenticated("a token is needed"))?;
-        if who.role < needed {
-            return Err(wishes::refused_for_role(&house, &route, params, who, needed).await);
+        if let Some(say) = forbidden(&route, params, who, needed) {
+            return Err(wishes::forbidden(&house, &route, params, who, say).await);
         }
     }
     let body = read(&route, &parts, body).await?;
@@ -240,6 +243,35 @@ async fn handle<S: Store + Desk + Send + Sync + 'static, V: View>(
         in_time(look(&house, &call)).await?
     };
     Ok(respond(answer, &parts))
+}
+
+/// Why this may not be asked by who asks it.
+fn forbidden(
+    route: &Route,
+    params: &RawPathParams,
+    who: &Principal,
+    needed: Role,
+) -> Option<String> {
+    if who.role < needed {
+        return Some(format!(
+            "{} is {}, and this needs {}",
+            who.name,
+            who.role.name(),
+            needed.name()
+        ));
+    }
+    let pool = params.iter().find(|(name, _)| *name == "pool");
+    let covered = match pool {
+        Some((_, pool)) => who.scope.covers(pool),
+        // Lists show what who asks may see.
+        None => route.op != Op::Metrics || who.scope.is_house(),
+    };
+    (!covered).then(|| match pool {
+        Some(_) => {
+            format!("{} may not ask about this pool: the tokens file names other pools", who.name)
+        }
+        None => format!("{} may ask about some pools, and this is about all of them", who.name),
+    })
 }
 
 async fn in_time<T>(doing: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {

@@ -10,6 +10,7 @@ use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::House;
+use super::auth::Scope;
 use super::call::{Answer, Call, Content};
 use super::problem::Problem;
 use super::route::{Op, Query};
@@ -32,6 +33,8 @@ const RETRY: &str = "retry: 2000\n\n";
 struct Stream<S, V> {
     house: Arc<House<S, V>>,
     pool: Option<PoolName>,
+    /// Lines of other pools are left out.
+    scope: Scope,
     /// `None`: from the end, which is looked up first.
     after: Option<Seq>,
     until: Time,
@@ -71,8 +74,9 @@ where
     })?;
     let (house, until) = (Arc::clone(house), call.now.plus(LIFE));
     let (news, stopping) = (house.view.news(), house.stopping.subscribe());
+    let scope = call.who.as_ref().map(|who| who.scope.clone()).unwrap_or_default();
     let stream =
-        Stream { house, pool, after, until, news, stopping, greeted: false, _place: place };
+        Stream { house, pool, scope, after, until, news, stopping, greeted: false, _place: place };
     let body = Body::from_stream(stream::unfold(stream, |mut stream| async move {
         let piece = stream.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(piece), stream))
@@ -100,7 +104,12 @@ impl<S: Store, V: View> Stream<S, V> {
             let lines = self.read().await.ok()?;
             if let Some((last, ..)) = lines.last() {
                 self.after = Some(*last);
-                return Some(written(&lines));
+                let lines: Vec<_> =
+                    lines.into_iter().filter(|(_, line)| self.scope.covers(&line.pool)).collect();
+                if !lines.is_empty() {
+                    return Some(written(&lines));
+                }
+                continue;
             }
             tokio::select! {
                 changed = self.news.changed() => changed.ok()?,

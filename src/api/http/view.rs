@@ -150,6 +150,9 @@ pub trait View: Send + Sync + 'static {
     /// This line of the audit was written: for the log.
     fn audited(&self, line: &Audit);
 
+    /// A token of this name was brought that has ended: for the log.
+    fn expired(&self, name: &str, at: Time);
+
     /// In the text format of Prometheus.
     fn metrics(&self) -> String;
 

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 
 use super::House;
 use super::audited;
-use super::auth::{Principal, Role};
+use super::auth::Principal;
 use super::call::{Answer, Call, reason};
 use super::once::Id;
 use super::problem::Problem;
@@ -204,15 +204,14 @@ async fn write_down<S: Desk, V: View>(
     audited::write_down(house, &line).await.map_err(|error| Problem::store(&error))
 }
 
-/// Somebody tried what their role may not: that is written down too, and refused whatever comes of the writing.
-pub async fn refused_for_role<S: Desk + Send + Sync + 'static, V: View>(
+/// Somebody tried what they may not: that is written down too, and refused whatever comes of the writing.
+pub async fn forbidden<S: Desk + Send + Sync + 'static, V: View>(
     house: &Arc<House<S, V>>,
     route: &Route,
     params: &RawPathParams,
     who: &Principal,
-    needed: Role,
+    say: String,
 ) -> Problem {
-    let say = format!("{} is {}, and this needs {}", who.name, who.role.name(), needed.name());
     let problem = Problem::new(StatusCode::FORBIDDEN, "forbidden", say);
     if !route.changes() {
         return problem;

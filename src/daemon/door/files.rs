@@ -36,7 +36,7 @@ impl<C: Ticks> Watch<C> {
                 () = self.again.notified() => {}
             }
             if let Some(tokens) = &mut self.tokens {
-                tokens.look(api).await;
+                tokens.look(api, self.clock.now()).await;
             }
             if let Some(sealed) = &mut self.sealed {
                 sealed.look(self.clock.now()).await;

@@ -140,6 +140,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
         crate::daemon::run::audited(line);
     }
 
+    fn expired(&self, name: &str, at: Time) {
+        tracing::warn!(name, %at, "a token that has ended was brought; `poolkeeper token` makes another");
+    }
+
     fn metrics(&self) -> String {
         self.0.metrics()
     }
@@ -172,9 +176,13 @@ fn waits_for(house: &HouseSeen) -> String {
     }
 }
 
-/// A certificate that is over so soon is told of.
+/// Certificates and tokens that end so soon are a trouble.
 // Two weeks: whoever renews by himself does so a month before, and people need days.
 const SOON: Span = Span::days(14);
+
+fn ends_soon(ends: Time, now: Time) -> bool {
+    ends.since(now) < SOON
+}
 
 fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
     let mut troubles = Vec::new();
@@ -202,13 +210,16 @@ fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
     let certificate = house.certificate.as_ref();
     match certificate.and_then(|certificate| certificate.ends) {
         Some(ends) if ends <= now => troubles.push(format!("the certificate ended at {ends}")),
-        Some(ends) if ends.since(now) < SOON => {
+        Some(ends) if ends_soon(ends, now) => {
             troubles.push(format!("the certificate ends at {ends}"));
         }
         _ => {}
     }
     if certificate.is_some_and(|certificate| certificate.refused) {
         troubles.push("the new certificate cannot be used; the log says why".to_owned());
+    }
+    if house.tokens.values().any(|ends| ends_soon(*ends, now)) {
+        troubles.push("tokens end soon or have ended; the log names whose".to_owned());
     }
     if house.keys_fail {
         troubles.push("the keys of the identity provider cannot be had".to_owned());
@@ -235,6 +246,12 @@ mod tests {
         assert!(over.len() == 2 && over[0].contains("ended at"), "{over:?}");
         let lost = troubles(&HouseSeen { store: Some("gone".into()), ..HouseSeen::default() }, now);
         assert!(lost.len() == 1 && lost[0].starts_with("the store does not keep"), "{lost:?}");
+        let token = |left: Span| {
+            let tokens = [("ann".into(), now.plus(left))].into();
+            troubles(&HouseSeen { tokens, ..HouseSeen::default() }, now)
+        };
+        assert_eq!(token(Span::days(14)), Vec::<String>::new());
+        assert_eq!(token(Span::days(13)), ["tokens end soon or have ended; the log names whose"]);
         let large =
             |lines| troubles(&HouseSeen { audit: Some(lines), ..HouseSeen::default() }, now);
         assert_eq!(large(AUDIT_LARGE), Vec::<String>::new());

@@ -12,6 +12,7 @@ use super::{Front, oidc};
 use crate::adapters::issuer::BadIssuer;
 use crate::api::http::auth::{Door, Oidc, Tokens, TokensError};
 use crate::api::http::{Api, ListenError, Listening};
+use crate::daemon::board::Board;
 use crate::daemon::run::{Daemon, Ticks};
 use crate::daemon::settings::ApiAt;
 use crate::memory::{Desk, Store};
@@ -46,8 +47,11 @@ where
     let Some(address) = listen else { return Ok(None) };
     let (board, clock) = (daemon.doors().board, daemon.doors().clock);
     let sealed = Sealed::first(certificate, key, Arc::clone(&board), clock.now()).await?;
-    let oidc = oidc::open(oidc, daemon.trusted(), board)?;
-    let (door, tokens) = guarded_by(tokens, oidc.as_ref()).await?;
+    let oidc = oidc::open(oidc, daemon.trusted(), Arc::clone(&board))?;
+    let (door, mut tokens) = guarded_by(tokens, oidc.as_ref(), board).await?;
+    if let Some(tokens) = &mut tokens {
+        tokens.say_ending(clock.now());
+    }
     let seal = sealed.as_ref().map(|sealed| sealed.seal.clone());
     let watch = Watch { tokens, sealed, every, clock, again: daemon.again() };
     let doors = daemon.doors();
@@ -79,12 +83,16 @@ where
 async fn guarded_by(
     tokens: Option<PathBuf>,
     oidc: Option<&Arc<Oidc>>,
+    board: Arc<Board>,
 ) -> Result<(Door, Option<Known>), NoDoor> {
     let oidc = oidc.map(Arc::clone);
     match (tokens, &oidc) {
         (Some(path), _) => {
             let (tokens, text) = tokens::first(&path).await?;
-            let known = Known { path, text: Ok(text), was_empty: false, oidc: oidc.clone() };
+            let (ending, was_empty) = (Vec::new(), false);
+            let known =
+                Known { path, text: Ok(text), was_empty, oidc: oidc.clone(), board, ending };
+            known.show(&tokens);
             Ok((Door::Guarded { tokens, oidc }, Some(known)))
         }
         (None, Some(_)) => Ok((Door::Guarded { tokens: Tokens::default(), oidc }, None)),

@@ -7,6 +7,7 @@ pub mod browser;
 mod jwk;
 mod jwt;
 pub mod oidc;
+mod scope;
 pub mod tokens;
 
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use super::problem::Problem;
 use crate::model::time::Time;
 pub use jwk::usable as usable_keys;
 pub use oidc::{KeySource, KeysFailed, Oidc, OidcSettings};
-pub use tokens::{Tokens, TokensError};
+pub use scope::Scope;
+pub use tokens::{NotKnown, Tokens, TokensError};
 
 /// What somebody may do; each may all that the one before may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +54,8 @@ impl Role {
 pub struct Principal {
     pub name: Box<str>,
     pub role: Role,
+    /// Of which pools.
+    pub scope: Scope,
 }
 
 /// Who is let in.
@@ -75,16 +79,33 @@ impl Door {
 
     pub async fn admit(&self, headers: &HeaderMap, now: Time) -> Result<Principal, Problem> {
         let (tokens, oidc) = match self {
-            Door::Open => return Ok(Principal { name: ANYBODY.into(), role: Role::Admin }),
+            Door::Open => {
+                return Ok(Principal {
+                    name: ANYBODY.into(),
+                    role: Role::Admin,
+                    scope: Scope::House,
+                });
+            }
             Door::Guarded { tokens, oidc } => (tokens, oidc),
         };
         let token = bearer(headers)?;
-        if let Some(principal) = tokens.find(token) {
+        if let Ok(principal) = tokens.find(token, now) {
             return Ok(principal);
         }
         match oidc {
             Some(oidc) if token.contains('.') => oidc.admit(token, now).await,
             _ => Err(Problem::unauthenticated("the token is not known")),
+        }
+    }
+}
+
+impl Door {
+    /// Whose token of the file this is that has ended, and when it did. Who brings it is not answered that.
+    pub fn expired(&self, headers: &HeaderMap, now: Time) -> Option<(Box<str>, Time)> {
+        let Door::Guarded { tokens, .. } = self else { return None };
+        match tokens.find(bearer(headers).ok()?, now) {
+            Err(NotKnown::Expired { name, at }) => Some((name, at)),
+            _ => None,
         }
     }
 }

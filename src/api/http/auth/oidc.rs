@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::jwk::{self, Key};
 use super::jwt::{self, Claims, Taken};
-use super::{Principal, Role};
+use super::{Principal, Role, Scope};
 use crate::api::http::problem::Problem;
 use crate::model::time::{Span, Time};
 
@@ -116,7 +116,7 @@ impl Oidc {
             let status = axum::http::StatusCode::FORBIDDEN;
             Problem::new(status, "noRole", "the token is good and names no role that is known here")
         })?;
-        Ok(Principal { name, role })
+        Ok(Principal { name, role, scope: Scope::House })
     }
 
     async fn is_signed(self: &Arc<Self>, taken: &Taken<'_>, now: Time) -> Result<bool, Problem> {

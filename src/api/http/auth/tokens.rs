@@ -3,11 +3,14 @@
 //! One round of SHA-256 is enough here, where it would not be for passwords: a token is 256 random bits that nobody
 //! chose, so whoever reads the file has nothing to guess from, and each request costs microseconds.
 
+use std::collections::BTreeMap;
+
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::{Principal, Role};
+use super::{Principal, Role, Scope};
 use crate::api::http::text::{base64url, hex, unhex};
+use crate::model::time::Time;
 
 /// How every token begins, so that scanners of secrets know one, and so that other texts are not hashed.
 pub const PREFIX: &str = "pk_";
@@ -17,6 +20,8 @@ const BYTES: usize = 32;
 const LONGEST_NAME: usize = 64;
 /// Each request is compared with all of them.
 const MOST: usize = 1_000;
+/// Tokens under one name: the one in use, and the one that takes its place.
+const OF_ONE: usize = 2;
 const HASH: &str = "sha256:";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +37,18 @@ pub enum TokensError {
 struct Known {
     principal: Principal,
     hash: [u8; 32],
+    expires: Option<Time>,
+}
+
+/// Why a token lets nobody in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotKnown {
+    Unknown,
+    /// It is this name's, and has ended.
+    Expired {
+        name: Box<str>,
+        at: Time,
+    },
 }
 
 impl std::fmt::Debug for Known {
@@ -58,7 +75,8 @@ impl std::fmt::Debug for Made {
 }
 
 impl Tokens {
-    /// From a file: `name role sha256:…` a line; empty lines and those that begin with `#` are passed over.
+    /// From a file: `name role sha256:…` a line, and behind it `expires=` and `pools=` where they are wanted; empty lines
+    /// and those that begin with `#` are passed over.
     pub fn read(text: &str) -> Result<Self, TokensError> {
         let mut all: Vec<Known> = Vec::new();
         for (n, line) in text.lines().enumerate() {
@@ -68,7 +86,7 @@ impl Tokens {
                 continue;
             }
             let words: Vec<&str> = line.split_whitespace().collect();
-            let [name, role, hash] = words[..] else {
+            let [name, role, hash, terms @ ..] = &words[..] else {
                 return Err(wrong("a line is `name role sha256:…`"));
             };
             if !is_name(name) {
@@ -84,7 +102,16 @@ impl Tokens {
             if all.len() >= MOST {
                 return Err(TokensError::TooMany);
             }
-            all.push(Known { principal: Principal { name: name.into(), role }, hash });
+            let Terms { expires, scope } = Terms::read(terms).map_err(wrong)?;
+            let principal = Principal { name: (*name).into(), role, scope };
+            let mut others = all.iter().filter(|known| &*known.principal.name == *name);
+            if others.clone().any(|known| known.principal != principal) {
+                return Err(wrong("both tokens of a name have the same role and pools"));
+            }
+            if others.nth(OF_ONE - 1).is_some() {
+                return Err(wrong("a name has two tokens at most: take an older line away"));
+            }
+            all.push(Known { principal, hash, expires });
         }
         Ok(Self(all))
     }
@@ -94,18 +121,59 @@ impl Tokens {
     }
 
     /// Whose token this is. Every known hash is looked at to its end, whether or not one was found before.
-    pub fn find(&self, token: &str) -> Option<Principal> {
+    pub fn find(&self, token: &str, now: Time) -> Result<Principal, NotKnown> {
         if !token.starts_with(PREFIX) {
-            return None;
+            return Err(NotKnown::Unknown);
         }
         let hash = hash_of(token);
         let mut found = None;
         for known in &self.0 {
             if is_same(&known.hash, &hash) {
-                found = Some(&known.principal);
+                found = Some(known);
             }
         }
-        found.cloned()
+        let found = found.ok_or(NotKnown::Unknown)?;
+        match found.expires.filter(|at| *at <= now) {
+            Some(at) => Err(NotKnown::Expired { name: found.principal.name.clone(), at }),
+            None => Ok(found.principal.clone()),
+        }
+    }
+
+    /// Names of which every token ends, and when the last one does.
+    pub fn ends(&self) -> BTreeMap<Box<str>, Time> {
+        let mut ends: BTreeMap<Box<str>, Option<Time>> = BTreeMap::new();
+        for known in &self.0 {
+            let end = ends.entry(known.principal.name.clone()).or_insert(known.expires);
+            *end = end.zip(known.expires).map(|(one, other)| one.max(other));
+        }
+        ends.into_iter().filter_map(|(name, end)| Some((name, end?))).collect()
+    }
+}
+
+/// What stands behind the hash of a line.
+#[derive(Default)]
+struct Terms {
+    expires: Option<Time>,
+    scope: Scope,
+}
+
+impl Terms {
+    fn read(words: &[&str]) -> Result<Self, &'static str> {
+        let (mut expires, mut scope) = (None, None);
+        for word in words {
+            match word.split_once('=') {
+                Some(("expires", at)) if expires.is_none() => {
+                    let say = "expires is a time like 2027-01-31T12:00:00Z";
+                    expires = Some(Time::parse(at).map_err(|_| say)?);
+                }
+                Some(("pools", names)) if scope.is_none() => {
+                    let say = "pools are names between commas, with * for any signs: web-*,db";
+                    scope = Some(Scope::parse(names).ok_or(say)?);
+                }
+                _ => return Err("behind the hash stand expires= and pools= only, each once"),
+            }
+        }
+        Ok(Self { expires, scope: scope.unwrap_or_default() })
     }
 }
 
@@ -151,14 +219,38 @@ mod tests {
         let file = format!("# who may\n\n{}\n  {}\n", ann.line, bob.line);
         assert!(!file.contains(&ann.token[PREFIX.len()..]), "the file holds no token");
         let tokens = Tokens::read(&file).unwrap();
-        let found = tokens.find(&ann.token).unwrap();
+        let now = Time::from_millis(0);
+        let found = tokens.find(&ann.token, now).unwrap();
         assert_eq!((&*found.name, found.role), ("ann", Role::Operator));
-        assert_eq!(tokens.find(&bob.token).map(|found| found.role), Some(Role::Viewer));
+        assert_eq!(tokens.find(&bob.token, now).map(|found| found.role), Ok(Role::Viewer));
         for wrong in ["", "pk_", &ann.token[1..], &format!("{}x", ann.token), &ann.line] {
-            assert_eq!(tokens.find(wrong), None, "{wrong}");
+            assert_eq!(tokens.find(wrong, now), Err(NotKnown::Unknown), "{wrong}");
         }
         let shown = format!("{tokens:?} {ann:?}");
         assert!(!shown.contains(&ann.token) && !shown.contains("sha256"), "{shown}");
+    }
+
+    #[test]
+    fn two_tokens_of_one_name_end_each_for_itself() {
+        let at = |text| Time::parse(text).unwrap();
+        let [old, new] = [0, 1].map(|_| make("ann", Role::Operator).unwrap());
+        let dated = format!("{} expires=2027-01-31T00:00:00Z pools=web-*", old.line);
+        let tokens = Tokens::read(&format!("{dated}\n{} pools=web-*", new.line)).unwrap();
+        let (before, after) = (at("2027-01-30T23:59:59Z"), at("2027-01-31T00:00:00Z"));
+        for token in [&old.token, &new.token] {
+            let found = tokens.find(token, before).unwrap();
+            assert_eq!((&*found.name, found.scope), ("ann", Scope::parse("web-*").unwrap()));
+        }
+        let expired = NotKnown::Expired { name: "ann".into(), at: after };
+        assert_eq!(tokens.find(&old.token, after), Err(expired));
+        assert!(tokens.find(&new.token, after).is_ok());
+        assert_eq!(tokens.ends(), BTreeMap::new(), "one of them stays");
+        let both = Tokens::read(&format!(
+            "{dated}\n{} pools=web-* expires=2027-06-30T00:00:00Z",
+            new.line
+        ));
+        let ends = [("ann".into(), at("2027-06-30T00:00:00Z"))].into();
+        assert_eq!(both.unwrap().ends(), ends);
     }
 
     #[test]
@@ -171,12 +263,20 @@ mod tests {
             ("ann viewer sha256:00".to_owned(), 1),
             ("ann viewer pk_secret".to_owned(), 1),
             (format!("ann viewer sha256:{hash}\nbob admin sha256:{hash}"), 2),
+            (format!("ann viewer sha256:{hash} expires=soon"), 1),
+            (format!("ann viewer sha256:{hash} pools="), 1),
+            (format!("ann viewer sha256:{hash} pools=a pools=b"), 1),
+            (format!("ann viewer sha256:{hash} until=2027"), 1),
+            (format!("ann viewer sha256:{hash}\nann admin sha256:{:064x}", 1), 2),
+            (format!("ann viewer sha256:{hash}\nann viewer sha256:{:064x} pools=a", 1), 2),
+            ([0, 1, 2].map(|n| format!("ann viewer sha256:{n:064x}\n")).concat(), 3),
         ] {
             let refused = Tokens::read(&text).unwrap_err();
             assert!(matches!(refused, TokensError::Line { line: at, .. } if at == line), "{text}");
             assert!(!refused.to_string().contains("pk_"), "{refused}");
         }
-        let many: Vec<String> = (0..=MOST).map(|n| format!("a viewer sha256:{n:064x}")).collect();
+        let many: Vec<String> =
+            (0..=MOST).map(|n| format!("a{n} viewer sha256:{n:064x}")).collect();
         assert_eq!(Tokens::read(&many.join("\n")).unwrap_err(), TokensError::TooMany);
     }
 }

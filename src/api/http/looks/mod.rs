@@ -53,11 +53,13 @@ async fn scene<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Scene, Pr
 
 pub fn pools<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Answer, Problem> {
     let (after, limit) = (call.query(Query::Cursor).unwrap_or_default(), call.limit()?);
-    let all = house.view.pools();
+    let mut all = house.view.pools();
+    all.retain(|pool| call.covers(pool.policy.name.as_str()));
     let mut later = all.iter().filter(|pool| pool.policy.name.as_str() > after);
     let items: Vec<PoolStatus> = later.by_ref().take(limit).map(of_pool).collect();
     let next = later.next().and(items.last()).map(|last| last.name.clone());
     let refused = house.view.refused().into_iter();
+    let refused = refused.filter(|(name, _)| call.covers(name.as_str()));
     let refused =
         refused.map(|(name, why)| RefusedDocument { name: name.to_string(), message: why.into() });
     let (refused, kind) = (refused.collect(), "PoolList");

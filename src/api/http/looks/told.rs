@@ -71,7 +71,13 @@ pub async fn audit<S: Desk, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<
     let lines = lines.map_err(|error| Problem::store(&error))?;
     let (first, last) = (lines.first().map(|line| line.0), lines.last().map(|line| line.0));
     let (next, earlier) = ends(&part, first, last);
-    let items = lines.iter().map(|(seq, line)| audited(*seq, line)).collect();
+    // A page may be shorter than its limit: lines of other pools are left out of it.
+    let covered = |line: &Audit| match &line.pool {
+        Some(pool) => call.covers(pool.as_str()),
+        None => call.covers_house(),
+    };
+    let lines = lines.iter().filter(|(_, line)| covered(line));
+    let items = lines.map(|(seq, line)| audited(*seq, line)).collect();
     let kind = "Audit";
     Ok(Answer::tagged(&AuditPage { api_version: API_VERSION, kind, items, next, earlier }))
 }

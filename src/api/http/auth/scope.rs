@@ -1,0 +1,83 @@
+//! Which pools somebody may see and change: the whole house, or those whose names fit a pattern.
+
+/// Patterns of one token.
+const MOST: usize = 32;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// Every pool, and what belongs to no one pool.
+    #[default]
+    House,
+    /// Pools whose names fit one of these; `*` stands for any signs, or none.
+    Pools(Box<[Box<str>]>),
+}
+
+impl Scope {
+    /// Patterns between commas; `*` alone is the house. `None`: they are no patterns.
+    pub fn parse(text: &str) -> Option<Self> {
+        let patterns: Box<[Box<str>]> = text.split(',').map(Into::into).collect();
+        let is_pattern = |pattern: &str| {
+            let fits = |c: char| c.is_ascii_alphanumeric() || "._-*".contains(c);
+            !pattern.is_empty() && pattern.chars().all(fits)
+        };
+        let sound = patterns.len() <= MOST && patterns.iter().all(|pattern| is_pattern(pattern));
+        match sound {
+            true if patterns.iter().any(|pattern| &**pattern == "*") => Some(Scope::House),
+            true => Some(Scope::Pools(patterns)),
+            false => None,
+        }
+    }
+
+    pub fn covers(&self, pool: &str) -> bool {
+        match self {
+            Scope::House => true,
+            Scope::Pools(patterns) => patterns.iter().any(|pattern| fits(pattern, pool)),
+        }
+    }
+
+    pub fn is_house(&self) -> bool {
+        *self == Scope::House
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let left = name.strip_prefix(head).and_then(|left| left.strip_suffix(tail));
+    let Some(mut left) = left else { return false };
+    middle.split('*').all(|part| {
+        let found = left.split_once(part);
+        left = found.map_or("", |(_, behind)| behind);
+        found.is_some()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_covers_the_names_that_fit_it() {
+        for (pattern, fit, unfit) in [
+            ("web", &["web"][..], &["web-1", "Web", "we", ""][..]),
+            ("web-*", &["web-", "web-1", "web-a-b"], &["web", "aweb-1"]),
+            ("*-eu", &["a-eu", "-eu"], &["a-eu-2", "eu"]),
+            ("a*b*c", &["abc", "axbyc", "abbc"], &["ac", "acb", "abcd", "xabc"]),
+            ("a*a", &["aa", "aba"], &["a", "ab"]),
+            ("x,y-*", &["x", "y-1"], &["x,y-1", "y"]),
+        ] {
+            let scope = Scope::parse(pattern).unwrap();
+            assert!(!scope.is_house());
+            for name in fit {
+                assert!(scope.covers(name), "{pattern} {name}");
+            }
+            for name in unfit {
+                assert!(!scope.covers(name), "{pattern} {name}");
+            }
+        }
+        assert_eq!(Scope::parse("web,*"), Some(Scope::House));
+        for wrong in ["", "a,", "a b", "a/b", "é"] {
+            assert_eq!(Scope::parse(wrong), None, "{wrong}");
+        }
+    }
+}
