@@ -55,6 +55,7 @@ pub struct Known {
     pub refused: Option<(PoolName, Box<str>)>,
     /// By status.
     pub answered: BTreeMap<u16, u32>,
+    pub approvals: u32,
     /// Copied to the log.
     pub audited: Vec<Audit>,
     /// Tokens that were brought after their end.
@@ -139,6 +140,10 @@ impl View for House {
 
     fn answered(&self, status: u16) {
         *self.lock().answered.entry(status).or_default() += 1;
+    }
+
+    fn approvals(&self) -> u32 {
+        self.lock().approvals
     }
 
     fn audited(&self, line: &Audit) {
@@ -258,6 +263,7 @@ impl Kit {
             refuses: false,
             refused: None,
             answered,
+            approvals: 1,
             audited: Vec::new(),
             expired: Vec::new(),
         };

@@ -31,6 +31,7 @@ mod limits;
 
 mod looks;
 mod people;
+mod persons;
 mod scopes;
 mod screens;
 

@@ -331,5 +331,6 @@ async fn a_door_that_may_not_stand_open_is_not_opened() {
     let sealed = [("api.certificate", &*pipe), ("api.key", &*pipe)];
     assert!(matches!(no(&sealed).await, NoDoor::Listen(ListenError::Read { .. })));
     assert!(matches!(no(&[("api.key", &good)]).await, NoDoor::HalfSealed));
+    assert!(matches!(no(&[("api.approvals", "2")]).await, NoDoor::OnePerson));
     assert_eq!(house.writes(), 0);
 }

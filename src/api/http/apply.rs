@@ -8,6 +8,7 @@ use axum::http::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use super::House;
 use super::audited;
 use super::call::{Answer, Call, names, tag};
+use super::persons::agreed;
 use super::problem::Problem;
 use super::view::{Origin, Pool, View};
 use super::wishes::DONE;
@@ -66,7 +67,8 @@ where
     match (&document, &current) {
         (None, None) => return Err(Problem::not_found("pool", name.as_str())),
         (None, Some(Pool { origin: Origin::Missing(_), .. })) => {
-            write_down(house, call, &name, "remove", &why, "asked").await?;
+            let asked = agreed(house, &line(call, &name, "remove", &why, "")).await?;
+            write_down(house, call, &name, "remove", &why, &asked).await?;
             house.view.let_go(&name).await;
             write_down(house, call, &name, "remove", &why, DONE).await?;
             return Ok(removed(call, &name, &why));
@@ -76,7 +78,8 @@ where
         (Some(_), _) => {}
     }
     let found = found(document.as_ref());
-    write_down(house, call, &name, "remove", &why, "asked").await?;
+    let asked = agreed(house, &line(call, &name, "remove", &why, "")).await?;
+    write_down(house, call, &name, "remove", &why, &asked).await?;
     let put = house.store.remove_document(&name, found).await;
     settle(house, call, &name, "remove", &why, put).await?;
     house.view.reload(&name).await;
@@ -231,6 +234,18 @@ async fn settle<S: Desk, V: View>(
     Err(problem)
 }
 
+fn line(call: &Call, name: &PoolName, verb: &str, why: &str, came: &str) -> Audit {
+    Audit {
+        at: call.now,
+        who: call.who().into(),
+        verb: verb.into(),
+        pool: Some(name.clone()),
+        on: "".into(),
+        why: why.into(),
+        came: came.into(),
+    }
+}
+
 async fn write_down<S: Desk, V: View>(
     house: &House<S, V>,
     call: &Call,
@@ -239,14 +254,6 @@ async fn write_down<S: Desk, V: View>(
     why: &str,
     came: &str,
 ) -> Result<(), Problem> {
-    let line = Audit {
-        at: call.now,
-        who: call.who().into(),
-        verb: verb.into(),
-        pool: Some(name.clone()),
-        on: "".into(),
-        why: why.into(),
-        came: came.into(),
-    };
-    audited::write_down(house, &line).await.map_err(|error| Problem::store(&error))
+    let written = audited::write_down(house, &line(call, name, verb, why, came)).await;
+    written.map_err(|error| Problem::store(&error))
 }

@@ -15,6 +15,7 @@ mod listen;
 mod looks;
 mod once;
 pub mod openapi;
+mod persons;
 mod plain;
 pub mod problem;
 mod rate;

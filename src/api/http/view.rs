@@ -153,6 +153,11 @@ pub trait View: Send + Sync + 'static {
     /// A token of this name was brought that has ended: for the log.
     fn expired(&self, name: &str, at: Time);
 
+    /// Persons who must ask for what cannot be taken back: 1 or 2.
+    fn approvals(&self) -> u32 {
+        1
+    }
+
     /// In the text format of Prometheus.
     fn metrics(&self) -> String;
 

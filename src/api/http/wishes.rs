@@ -12,6 +12,7 @@ use super::audited;
 use super::auth::Principal;
 use super::call::{Answer, Call, reason};
 use super::once::Id;
+use super::persons::agreed;
 use super::problem::Problem;
 use super::route::{BASE, MarkVerb, Route};
 use super::view::View;
@@ -24,7 +25,7 @@ use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Ask, AskArgs, AskVerb, WaitKind};
 
 /// How the audit calls a wish that was written down before it is carried on.
-const ASKED: &str = "asked";
+pub const ASKED: &str = "asked";
 /// How it calls one that is carried out at once. What the loop carries out, the loop writes down.
 pub const DONE: &str = "done";
 
@@ -127,7 +128,8 @@ where
     let name = if now { "delete now" } else { verb.name() };
     let shown = Some(machine.id.to_string());
     let wish = Wish { call, pool, verb: name, machine: shown, why };
-    write_down(house, &wish, ASKED).await?;
+    let asked = if now { agreed(house, &line(&wish, "")).await? } else { ASKED.to_owned() };
+    write_down(house, &wish, &asked).await?;
     let marked = house.store.mark(&wish.pool, &machine.key(), &mark).await;
     let marked = match marked {
         Ok(marked) => marked,
@@ -159,7 +161,11 @@ where
     S: Store + Desk,
     V: View,
 {
-    write_down(house, wish, ASKED).await?;
+    let asked = match verb {
+        AskVerb::Abort => agreed(house, &line(wish, "")).await?,
+        _ => ASKED.to_owned(),
+    };
+    write_down(house, wish, &asked).await?;
     let (by, why, at) = (wish.call.who().into(), wish.why.clone(), wish.call.now);
     let ask = Ask { id: AskId::new(&id.0), verb, by, why, at, about };
     if let Err(error) = house.store.ask(&wish.pool, &ask).await {
@@ -187,12 +193,8 @@ fn receipt(wish: &Wish<'_>, verb: &str, id: &Id, look: String) -> Answer {
     Answer::json(StatusCode::ACCEPTED, &accepted).with("location", look)
 }
 
-async fn write_down<S: Desk, V: View>(
-    house: &House<S, V>,
-    wish: &Wish<'_>,
-    came: &str,
-) -> Result<(), Problem> {
-    let line = Audit {
+fn line(wish: &Wish<'_>, came: &str) -> Audit {
+    Audit {
         at: wish.call.now,
         who: wish.call.who().into(),
         verb: wish.verb.into(),
@@ -200,8 +202,16 @@ async fn write_down<S: Desk, V: View>(
         on: wish.machine.as_deref().unwrap_or_default().into(),
         why: wish.why.clone(),
         came: came.into(),
-    };
-    audited::write_down(house, &line).await.map_err(|error| Problem::store(&error))
+    }
+}
+
+async fn write_down<S: Desk, V: View>(
+    house: &House<S, V>,
+    wish: &Wish<'_>,
+    came: &str,
+) -> Result<(), Problem> {
+    let written = audited::write_down(house, &line(wish, came)).await;
+    written.map_err(|error| Problem::store(&error))
 }
 
 /// Somebody tried what they may not: that is written down too, and refused whatever comes of the writing.

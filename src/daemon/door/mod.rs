@@ -32,11 +32,16 @@ const SHOWN_WITHIN: Duration = Duration::from_millis(500);
 
 /// What the API is given to look at.
 #[derive(Debug)]
-pub struct Front<S, C>(Doors<S, C>);
+pub struct Front<S, C>(Doors<S, C>, u32);
 
 impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
     pub fn new(doors: Doors<S, C>) -> Self {
-        Self(doors)
+        Self(doors, 1)
+    }
+
+    /// So many persons must ask for what cannot be taken back.
+    pub fn asking(self, approvals: u32) -> Self {
+        Self(self.0, approvals)
     }
 
     fn seen(&self, meant: &Meant, faults: &[Diagnostic]) -> Pool {
@@ -134,6 +139,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
 
     fn answered(&self, status: u16) {
         self.0.counters().answered(status);
+    }
+
+    fn approvals(&self) -> u32 {
+        self.1
     }
 
     fn audited(&self, line: &Audit) {

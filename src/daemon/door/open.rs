@@ -31,6 +31,10 @@ pub enum NoDoor {
     HalfOidc(&'static str),
     #[error("oidc.{0} is set, and oidc.issuer is not")]
     LoneOidc(&'static str),
+    #[error(
+        "api.approvals is 2, and without api.tokens and oidc.issuer everyone has one name: name a file of tokens, or set it to 1"
+    )]
+    OnePerson,
     #[error(transparent)]
     Issuer(#[from] BadIssuer),
 }
@@ -43,7 +47,7 @@ where
     C: Ticks,
 {
     let every = daemon.settings().reload;
-    let ApiAt { listen, certificate, key, tokens, oidc } = daemon.settings().api.clone();
+    let ApiAt { listen, certificate, key, tokens, oidc, approvals } = daemon.settings().api.clone();
     let Some(address) = listen else { return Ok(None) };
     let (board, clock) = (daemon.doors().board, daemon.doors().clock);
     let sealed = Sealed::first(certificate, key, Arc::clone(&board), clock.now()).await?;
@@ -56,7 +60,11 @@ where
     let watch = Watch { tokens, sealed, every, clock, again: daemon.again() };
     let doors = daemon.doors();
     let guarded = !door.is_open();
-    let api = Api::new(doors.store.clone(), Front::new(doors.clone()), door);
+    if approvals > 1 && !guarded {
+        return Err(NoDoor::OnePerson);
+    }
+    let front = Front::new(doors.clone()).asking(approvals);
+    let api = Api::new(doors.store.clone(), front, door);
     let listening = Listening::at(address, seal, api.clone()).await?;
     let address = listening.address();
     tracing::info!(%address, guarded, "the API listens");

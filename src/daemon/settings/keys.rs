@@ -109,6 +109,8 @@ keys! {
         "The private key of that certificate, in PEM.";
     TOKENS = "api.tokens", "POOLKEEPER_API_TOKENS", "", Kind::Path,
         "Who may come in: a line of `poolkeeper token` each. It is read again when it changes. Without it and without oidc.issuer whoever reaches the loopback may do all.";
+    APPROVALS = "api.approvals", "POOLKEEPER_API_APPROVALS", "1", Kind::Number(1, 2),
+        "How many persons must ask for a delete now, an abort or the removal of a pool before it is done, within an hour. Names of tokens tell them apart.";
     ISSUER = "oidc.issuer", "POOLKEEPER_OIDC_ISSUER", "", Kind::Issuer,
         "An identity provider (OpenID Connect) whose tokens are taken too, exactly as they name it. Its keys are had over HTTPS, from there; azure.caFile holds for it too.";
     OIDC_AUDIENCE = "oidc.audience", "POOLKEEPER_OIDC_AUDIENCE", "", Kind::Text,

@@ -69,6 +69,8 @@ pub struct ApiAt {
     pub key: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
     pub oidc: OidcAt,
+    /// Persons who must ask for what cannot be taken back.
+    pub approvals: u32,
 }
 
 /// Which identity provider is believed, as far as it is said.
@@ -153,6 +155,7 @@ impl Effective {
             key: path(&keys::KEY),
             tokens: path(&keys::TOKENS),
             oidc: self.oidc(),
+            approvals: self.text(&keys::APPROVALS).and_then(|text| text.parse().ok()).unwrap_or(1),
         }
     }
 

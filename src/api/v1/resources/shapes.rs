@@ -34,6 +34,7 @@ pub const CODES: &[&str] = &[
     "preconditionFailed",
     "refused",
     "scaleSetTaken",
+    "secondPerson",
     "storeUnavailable",
     "timedOut",
     "tooManyRequests",

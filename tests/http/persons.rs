@@ -1,0 +1,85 @@
+//! Two persons for what cannot be taken back.
+
+use std::collections::BTreeMap;
+
+use poolkeeper::api::http::auth::{Door, Role, Tokens, tokens};
+use poolkeeper::memory::Store;
+use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::time::Span;
+
+use crate::kit::{Ask, Kit, Reply, WHY};
+
+struct House {
+    kit: Kit,
+    tokens: [String; 2],
+}
+
+impl House {
+    async fn open() -> Self {
+        let made = ["ann", "bob"].map(|name| tokens::make(name, Role::Admin).unwrap());
+        let tokens = Tokens::read(&format!("{}\n{}", made[0].line, made[1].line)).unwrap();
+        let kit = Kit::new(Door::Guarded { tokens, oidc: None }, BTreeMap::new()).await;
+        kit.house.lock().approvals = 2;
+        Self { kit, tokens: made.map(|made| made.token) }
+    }
+
+    async fn ask(&self, who: usize, ask: Ask<'_>) -> Reply {
+        let bearer = format!("Bearer {}", self.tokens[who]);
+        self.kit.ask(ask.header("authorization", bearer)).await
+    }
+
+    async fn abort(&self, who: usize) -> Reply {
+        self.ask(who, Ask::new("POST", "/api/v1/pools/web/abort").json(WHY)).await
+    }
+
+    async fn asks(&self) -> usize {
+        self.kit.store.doors(&PoolName::new("web")).await.unwrap().asks.len()
+    }
+}
+
+const ANN: usize = 0;
+const BOB: usize = 1;
+
+#[tokio::test]
+async fn it_is_done_when_another_person_asks_the_same() {
+    let house = House::open().await;
+    for _ in 0..2 {
+        let waits = house.abort(ANN).await;
+        waits.is(409, "secondPerson");
+        assert!(waits.text.contains("another person asks the same before"), "{}", waits.text);
+    }
+    assert_eq!(house.asks().await, 0, "the first person does not count twice");
+    house.abort(BOB).await.is(202, "");
+    assert_eq!(house.asks().await, 1);
+    let audit = house.kit.audit().await;
+    assert_eq!(audit[0], "ann abort web/ (because): waits for a second person");
+    assert_eq!(audit[2], "bob abort web/ (because): asked, as ann did");
+    house.abort(BOB).await.is(409, "secondPerson");
+    house.kit.pass(Span::hours(1));
+    house.abort(ANN).await.is(409, "secondPerson");
+    house.kit.pass(Span::from_millis(Span::hours(1).millis() - 1));
+    house.abort(BOB).await.is(202, "");
+    assert_eq!(house.asks().await, 2);
+}
+
+#[tokio::test]
+async fn the_same_is_the_same_machine_of_the_same_pool() {
+    let house = House::open().await;
+    let now = r#"{"why":"odd","now":true}"#;
+    let delete = async |who: usize, machine: u32, body: &str| {
+        let path = format!("/api/v1/pools/web/machines/{machine}/delete");
+        house.ask(who, Ask::new("POST", &path).json(body)).await
+    };
+    delete(ANN, 3, now).await.is(409, "secondPerson");
+    delete(BOB, 4, now).await.is(409, "secondPerson");
+    house.abort(BOB).await.is(409, "secondPerson");
+    assert_eq!(house.kit.store.doors(&PoolName::new("web")).await.unwrap().marks, []);
+    delete(BOB, 4, WHY).await.is(202, "");
+    delete(BOB, 3, now).await.is(202, "");
+    let remove = |who| house.ask(who, Ask::new("DELETE", "/api/v1/pools/web?why=x"));
+    remove(ANN).await.is(409, "secondPerson");
+    remove(ANN).await.is(409, "secondPerson");
+    assert!(house.kit.house.lock().pools.contains_key(&PoolName::new("web")));
+    remove(BOB).await.is(200, "");
+    assert!(!house.kit.house.lock().pools.contains_key(&PoolName::new("web")));
+}
