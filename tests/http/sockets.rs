@@ -106,7 +106,8 @@ async fn with_a_certificate_it_speaks_tls_and_nothing_else() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let chain = vec![made.cert.der().clone()];
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let served = serve(&kit, Some(Seal::new(Certificate::of(chain.clone(), key).unwrap()))).await;
+    let served =
+        serve(&kit, Some(Seal::new(Certificate::of(chain.clone(), key, None).unwrap()))).await;
     let mut roots = RootCertStore::empty();
     roots.add(chain[0].clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

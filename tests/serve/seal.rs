@@ -6,8 +6,10 @@ use std::sync::Arc;
 use poolkeeper::api::client::{Client, ClientError, Request, Token};
 use poolkeeper::api::http::auth::{Role, tokens};
 use poolkeeper::daemon::board::CertificateSeen;
+use poolkeeper::daemon::door::NoDoor;
 use poolkeeper::model::time::Time;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -40,6 +42,11 @@ struct Line(TlsStream<TcpStream>);
 
 impl Line {
     async fn to(address: SocketAddr, trusted: &[&Made]) -> Self {
+        Self::showing(address, trusted, None).await
+    }
+
+    /// With a certificate of the client's own.
+    async fn showing(address: SocketAddr, trusted: &[&Made], own: Option<&Made>) -> Self {
         let mut roots = RootCertStore::empty();
         for made in trusted {
             roots.add(made.der.clone()).unwrap();
@@ -48,11 +55,27 @@ impl Line {
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match own {
+            None => config.with_no_client_auth(),
+            Some(own) => {
+                let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap();
+                config.with_client_auth_cert(vec![own.der.clone()], key).unwrap()
+            }
+        };
         let stream = TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         Self(TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap())
+    }
+
+    /// What a request without a token is answered with; `None`: the connection ends.
+    async fn status(mut self, path: &str) -> Option<String> {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        self.0.write_all(head.as_bytes()).await.ok()?;
+        let mut answer = Vec::new();
+        self.0.read_to_end(&mut answer).await.ok()?;
+        let answer = String::from_utf8(answer).unwrap();
+        answer.split(' ').nth(1).map(str::to_owned)
     }
 
     fn shows(&self, made: &Made) -> bool {
@@ -176,4 +199,56 @@ async fn a_hang_up_reads_certificate_and_tokens_at_once() {
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("tokens were read anew"), "{log}");
     assert!(!log.contains("PRIVATE KEY") && !log.contains(&bob.token), "{log}");
+}
+
+/// A client's certificate of this authority.
+fn of_client(authority: &rcgen::Issuer<'_, rcgen::KeyPair>, name: &str) -> Made {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let key = rcgen::KeyPair::generate().unwrap();
+    let made = params.signed_by(&key, authority).unwrap();
+    Made { der: made.der().clone(), pem: made.pem(), key: key.serialize_pem() }
+}
+
+fn authority() -> (String, rcgen::Issuer<'static, rcgen::KeyPair>) {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let pem = params.self_signed(&key).unwrap().pem();
+    (pem, rcgen::Issuer::new(params, key))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_with_a_certificate_needs_no_token() {
+    let house = House::new("clients", &[("web", 3)]).await;
+    let (made, token) = (made(2061), tokens::make("bob", Role::Viewer).unwrap());
+    let ((pem, ours), (_, others)) = (authority(), authority());
+    let at = |name: &str| house.folder.join(name).display().to_string();
+    house.write("key.pem", &made.key);
+    house.write("chain.pem", &made.pem);
+    house.write("clients.pem", &pem);
+    house.write("web.yaml", &pool("web", 3, "1.0.0"));
+    let ci = "ci viewer certificate:ci.example pools=web";
+    house.write("tokens", &format!("{}\n{ci}\n", token.line));
+    let (chain, key, file) = (at("chain.pem"), at("key.pem"), at("tokens"));
+    let clients = at("clients.pem");
+    let lone = [("api.tokens", &*file), ("api.clientCertificates", &*clients)];
+    assert!(matches!(house.serve("first", &lone).await, Err(NoDoor::LoneClients)));
+    let sealed = [("api.certificate", &*chain), ("api.key", &*key)];
+    let served = house.serve("first", &[&lone[..], &sealed].concat()).await.unwrap();
+    let to = async |own: Option<&Made>| Line::showing(served.address, &[&made], own).await;
+    let known = of_client(&ours, "ci.example");
+    let status = to(Some(&known)).await.status("/api/v1/pools/web/status").await;
+    assert_eq!(status.as_deref(), Some("200"));
+    let beyond = to(Some(&known)).await.status("/metrics").await;
+    assert_eq!(beyond.as_deref(), Some("403"), "its line names its pools");
+    let unknown = to(Some(&of_client(&ours, "other"))).await.status("/api/v1/pools").await;
+    assert_eq!(unknown.as_deref(), Some("401"));
+    assert_eq!(to(None).await.status("/api/v1/pools").await.as_deref(), Some("401"));
+    let pools = to(None).await.get("/api/v1/pools", &token.token).await;
+    assert!(pools.contains("web"), "a token serves without a certificate: {pools}");
+    let forged = to(Some(&of_client(&others, "ci.example"))).await.status("/api/v1/pools").await;
+    assert_eq!(forged, None, "of an authority that is not ours");
+    served.daemon.end().await;
 }

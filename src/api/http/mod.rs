@@ -162,7 +162,8 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
         }
         let is_public = PUBLIC.contains(&request.uri().path());
         if !is_public {
-            let admitted = door.admit(request.headers(), now).await;
+            let presented = request.extensions().get().cloned().unwrap_or_default();
+            let admitted = door.admit(request.headers(), &presented, now).await;
             let principal = admitted.inspect_err(|problem| {
                 if problem.status == StatusCode::UNAUTHORIZED {
                     if let Some((name, at)) = door.expired(request.headers(), now) {

@@ -191,7 +191,11 @@ pub(super) fn closed(no_door: &NoDoor) -> Failure {
                 "nothing was started; `poolkeeper help serve` lists the keys that begin with oidc";
             (Exit::Input, "badValue", help)
         }
-        NoDoor::Listen(_) | NoDoor::HalfSealed | NoDoor::OnePerson | NoDoor::Tokens { .. } => {
+        NoDoor::Listen(_)
+        | NoDoor::HalfSealed
+        | NoDoor::LoneClients
+        | NoDoor::OnePerson
+        | NoDoor::Tokens { .. } => {
             let help =
                 "nothing was started; `poolkeeper help serve` lists the keys that begin with api";
             (Exit::Input, "badValue", help)

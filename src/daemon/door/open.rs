@@ -23,6 +23,10 @@ pub enum NoDoor {
     Listen(#[from] ListenError),
     #[error("api.certificate and api.key go together: one of them is not set")]
     HalfSealed,
+    #[error(
+        "api.clientCertificates needs api.certificate and api.key, and api.tokens to say who comes"
+    )]
+    LoneClients,
     #[error("the tokens file {path} cannot be read: {source}")]
     Unread { path: PathBuf, source: io::Error },
     #[error("the tokens file {path}: {source}")]
@@ -47,10 +51,12 @@ where
     C: Ticks,
 {
     let every = daemon.settings().reload;
-    let ApiAt { listen, certificate, key, tokens, oidc, approvals } = daemon.settings().api.clone();
+    fits(&daemon.settings().api)?;
+    let ApiAt { listen, certificate, key, tokens, oidc, approvals, clients } =
+        daemon.settings().api.clone();
     let Some(address) = listen else { return Ok(None) };
     let (board, clock) = (daemon.doors().board, daemon.doors().clock);
-    let sealed = Sealed::first(certificate, key, Arc::clone(&board), clock.now()).await?;
+    let sealed = Sealed::first(certificate, key, clients, Arc::clone(&board), clock.now()).await?;
     let oidc = oidc::open(oidc, daemon.trusted(), Arc::clone(&board))?;
     let (door, mut tokens) = guarded_by(tokens, oidc.as_ref(), board).await?;
     if let Some(tokens) = &mut tokens {
@@ -60,9 +66,6 @@ where
     let watch = Watch { tokens, sealed, every, clock, again: daemon.again() };
     let doors = daemon.doors();
     let guarded = !door.is_open();
-    if approvals > 1 && !guarded {
-        return Err(NoDoor::OnePerson);
-    }
     let front = Front::new(doors.clone()).asking(approvals);
     let api = Api::new(doors.store.clone(), front, door);
     let listening = Listening::at(address, seal, api.clone()).await?;
@@ -85,6 +88,17 @@ where
         })
     });
     Ok(Some(address))
+}
+
+/// What goes together is set together.
+fn fits(api: &ApiAt) -> Result<(), NoDoor> {
+    if api.clients.is_some() && api.tokens.is_none() {
+        return Err(NoDoor::LoneClients);
+    }
+    if api.approvals > 1 && api.tokens.is_none() && api.oidc.issuer.is_none() {
+        return Err(NoDoor::OnePerson);
+    }
+    Ok(())
 }
 
 /// Who is let in, and the file that says so.

@@ -17,6 +17,7 @@ type Read = Result<Pair, String>;
 pub(super) struct Sealed {
     chain: PathBuf,
     key: PathBuf,
+    clients: Option<PathBuf>,
     pub seal: Seal,
     /// As they were when they were judged last.
     judged: Read,
@@ -30,28 +31,32 @@ impl Sealed {
     pub async fn first(
         chain: Option<PathBuf>,
         key: Option<PathBuf>,
+        clients: Option<PathBuf>,
         board: Arc<Board>,
         now: Time,
     ) -> Result<Option<Self>, NoDoor> {
         let (chain, key) = match (chain, key) {
             (Some(chain), Some(key)) => (chain, key),
+            (None, None) if clients.is_some() => return Err(NoDoor::LoneClients),
             (None, None) => return Ok(None),
             _ => return Err(NoDoor::HalfSealed),
         };
-        let pair = read(&chain, &key).await?;
+        let pair = read(&chain, &key, clients.as_deref()).await?;
         let certificate = pair.certificate()?;
         if let Some(ends) = certificate.ends().filter(|ends| *ends <= now) {
             tracing::warn!(%ends, "the certificate of the API is over");
         }
         let (seal, judged) = (Seal::new(certificate), Ok(pair));
-        let this = Self { chain, key, seal, judged, doubted: None, board };
+        let this = Self { chain, key, clients, seal, judged, doubted: None, board };
         this.show(false);
         Ok(Some(this))
     }
 
     /// Takes what is there now, if it is otherwise and good.
     pub async fn look(&mut self, now: Time) {
-        let read = read(&self.chain, &self.key).await.map_err(|error| error.to_string());
+        let read = read(&self.chain, &self.key, self.clients.as_deref())
+            .await
+            .map_err(|error| error.to_string());
         if read == self.judged {
             self.doubted = None;
             return;
@@ -91,9 +96,10 @@ impl Sealed {
     }
 }
 
-async fn read(chain: &Path, key: &Path) -> Result<Pair, ListenError> {
-    let (chain, key) = (chain.to_owned(), key.to_owned());
+async fn read(chain: &Path, key: &Path, clients: Option<&Path>) -> Result<Pair, ListenError> {
+    let (chain, key, clients) = (chain.to_owned(), key.to_owned(), clients.map(Path::to_owned));
     let at = chain.clone();
-    let read = tokio::task::spawn_blocking(move || Pair::read(&chain, &key)).await;
+    let read =
+        tokio::task::spawn_blocking(move || Pair::read(&chain, &key, clients.as_deref())).await;
     read.unwrap_or_else(|_| Err(ListenError::Fault(at)))
 }

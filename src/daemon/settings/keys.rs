@@ -109,6 +109,8 @@ keys! {
         "The private key of that certificate, in PEM.";
     TOKENS = "api.tokens", "POOLKEEPER_API_TOKENS", "", Kind::Path,
         "Who may come in: a line of `poolkeeper token` each. It is read again when it changes. Without it and without oidc.issuer whoever reaches the loopback may do all.";
+    CLIENTS = "api.clientCertificates", "POOLKEEPER_API_CLIENT_CERTIFICATES", "", Kind::Path,
+        "Certificates of authorities, in PEM: who shows a certificate of one of them needs no token. A line of the tokens file with `certificate:` and its common or alternative name says who that is.";
     APPROVALS = "api.approvals", "POOLKEEPER_API_APPROVALS", "1", Kind::Number(1, 2),
         "How many persons must ask for a delete now, an abort or the removal of a pool before it is done, within an hour. Names of tokens tell them apart.";
     ISSUER = "oidc.issuer", "POOLKEEPER_OIDC_ISSUER", "", Kind::Issuer,

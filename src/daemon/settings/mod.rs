@@ -69,6 +69,8 @@ pub struct ApiAt {
     pub key: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
     pub oidc: OidcAt,
+    /// Authorities whose client certificates are taken beside tokens.
+    pub clients: Option<PathBuf>,
     /// Persons who must ask for what cannot be taken back.
     pub approvals: u32,
 }
@@ -155,6 +157,7 @@ impl Effective {
             key: path(&keys::KEY),
             tokens: path(&keys::TOKENS),
             oidc: self.oidc(),
+            clients: path(&keys::CLIENTS),
             approvals: self.text(&keys::APPROVALS).and_then(|text| text.parse().ok()).unwrap_or(1),
         }
     }

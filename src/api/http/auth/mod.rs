@@ -58,6 +58,10 @@ pub struct Principal {
     pub scope: Scope,
 }
 
+/// Names that the client's certificate shows, as its connection was made; none where it showed none.
+#[derive(Debug, Clone, Default)]
+pub struct Presented(pub Arc<[Box<str>]>);
+
 /// Who is let in.
 #[derive(Debug)]
 pub enum Door {
@@ -77,7 +81,13 @@ impl Door {
         matches!(self, Door::Open)
     }
 
-    pub async fn admit(&self, headers: &HeaderMap, now: Time) -> Result<Principal, Problem> {
+    /// A token counts before a certificate.
+    pub async fn admit(
+        &self,
+        headers: &HeaderMap,
+        presented: &Presented,
+        now: Time,
+    ) -> Result<Principal, Problem> {
         let (tokens, oidc) = match self {
             Door::Open => {
                 return Ok(Principal {
@@ -88,6 +98,11 @@ impl Door {
             }
             Door::Guarded { tokens, oidc } => (tokens, oidc),
         };
+        if !headers.contains_key(AUTHORIZATION)
+            && let Some(principal) = tokens.shows(&presented.0)
+        {
+            return Ok(principal.clone());
+        }
         let token = bearer(headers)?;
         if let Ok(principal) = tokens.find(token, now) {
             return Ok(principal);

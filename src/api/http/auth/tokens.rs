@@ -23,6 +23,8 @@ const MOST: usize = 1_000;
 /// Tokens under one name: the one in use, and the one that takes its place.
 const OF_ONE: usize = 2;
 const HASH: &str = "sha256:";
+/// In the place of a hash: the name that a client's certificate shows.
+const CERTIFICATE: &str = "certificate:";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokensError {
@@ -57,9 +59,13 @@ impl std::fmt::Debug for Known {
     }
 }
 
-/// The tokens that are let in.
+/// The tokens and the certificates that are let in.
 #[derive(Debug, Default)]
-pub struct Tokens(Vec<Known>);
+pub struct Tokens {
+    known: Vec<Known>,
+    /// By the name that a certificate shows.
+    certificates: BTreeMap<Box<str>, Principal>,
+}
 
 /// A token that was just made. It is shown once and kept nowhere.
 pub struct Made {
@@ -79,6 +85,7 @@ impl Tokens {
     /// and those that begin with `#` are passed over.
     pub fn read(text: &str) -> Result<Self, TokensError> {
         let mut all: Vec<Known> = Vec::new();
+        let mut certificates: BTreeMap<Box<str>, Principal> = BTreeMap::new();
         for (n, line) in text.lines().enumerate() {
             let wrong = |say| TokensError::Line { line: n + 1, say };
             let line = line.trim();
@@ -93,6 +100,19 @@ impl Tokens {
                 return Err(wrong("a name is 1 to 64 letters, digits, and . _ @ - only"));
             }
             let role = Role::parse(role).ok_or(wrong("a role is viewer, operator or admin"))?;
+            let Terms { expires, scope } = Terms::read(terms).map_err(wrong)?;
+            let principal = Principal { name: (*name).into(), role, scope };
+            if let Some(shown) = hash.strip_prefix(CERTIFICATE) {
+                if expires.is_some() {
+                    return Err(wrong(
+                        "a certificate has an end of its own, and takes no expires=",
+                    ));
+                }
+                if certificates.insert(shown.into(), principal).is_some() {
+                    return Err(wrong("this certificate stands there already"));
+                }
+                continue;
+            }
             let hash = hash.strip_prefix(HASH).and_then(unhex);
             let hash = hash.and_then(|hash| <[u8; 32]>::try_from(hash).ok());
             let hash = hash.ok_or(wrong("a hash is `sha256:` and 64 hexadecimal digits"))?;
@@ -102,8 +122,6 @@ impl Tokens {
             if all.len() >= MOST {
                 return Err(TokensError::TooMany);
             }
-            let Terms { expires, scope } = Terms::read(terms).map_err(wrong)?;
-            let principal = Principal { name: (*name).into(), role, scope };
             let mut others = all.iter().filter(|known| &*known.principal.name == *name);
             if others.clone().any(|known| known.principal != principal) {
                 return Err(wrong("both tokens of a name have the same role and pools"));
@@ -113,11 +131,11 @@ impl Tokens {
             }
             all.push(Known { principal, hash, expires });
         }
-        Ok(Self(all))
+        Ok(Self { known: all, certificates })
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.known.is_empty() && self.certificates.is_empty()
     }
 
     /// Whose token this is. Every known hash is looked at to its end, whether or not one was found before.
@@ -127,7 +145,7 @@ impl Tokens {
         }
         let hash = hash_of(token);
         let mut found = None;
-        for known in &self.0 {
+        for known in &self.known {
             if is_same(&known.hash, &hash) {
                 found = Some(known);
             }
@@ -139,10 +157,15 @@ impl Tokens {
         }
     }
 
+    /// Who shows a certificate with these names, the first that is known.
+    pub fn shows(&self, names: &[Box<str>]) -> Option<&Principal> {
+        names.iter().find_map(|name| self.certificates.get(name))
+    }
+
     /// Names of which every token ends, and when the last one does.
     pub fn ends(&self) -> BTreeMap<Box<str>, Time> {
         let mut ends: BTreeMap<Box<str>, Option<Time>> = BTreeMap::new();
-        for known in &self.0 {
+        for known in &self.known {
             let end = ends.entry(known.principal.name.clone()).or_insert(known.expires);
             *end = end.zip(known.expires).map(|(one, other)| one.max(other));
         }
@@ -261,6 +284,8 @@ mod tests {
             (format!("\nann boss sha256:{hash}"), 2),
             (format!("a/b viewer sha256:{hash}"), 1),
             ("ann viewer sha256:00".to_owned(), 1),
+            ("ann viewer certificate:a expires=2027-01-31T00:00:00Z".to_owned(), 1),
+            ("ann viewer certificate:a\nbob admin certificate:a".to_owned(), 2),
             ("ann viewer pk_secret".to_owned(), 1),
             (format!("ann viewer sha256:{hash}\nbob admin sha256:{hash}"), 2),
             (format!("ann viewer sha256:{hash} expires=soon"), 1),

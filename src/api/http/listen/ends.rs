@@ -2,8 +2,8 @@
 
 use crate::model::time::Time;
 
-const SEQUENCE: u8 = 0x30;
-const VERSION: u8 = 0xa0;
+pub(super) const SEQUENCE: u8 = 0x30;
+pub(super) const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
@@ -40,11 +40,11 @@ fn time(text: &str) -> Option<Time> {
     Time::parse(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z")).ok()
 }
 
-struct Der<'a>(&'a [u8]);
+pub(super) struct Der<'a>(pub &'a [u8]);
 
 impl<'a> Der<'a> {
     /// The next value: its kind, and what is in it.
-    fn next(&mut self) -> Option<(u8, &'a [u8])> {
+    pub fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let (kind, rest) = self.0.split_first()?;
         let (first, mut rest) = rest.split_first()?;
         let mut length = usize::from(*first);
@@ -60,7 +60,7 @@ impl<'a> Der<'a> {
         Some((*kind, inside))
     }
 
-    fn inside(&mut self, kind: u8) -> Option<&'a [u8]> {
+    pub fn inside(&mut self, kind: u8) -> Option<&'a [u8]> {
         self.next().filter(|(found, _)| *found == kind).map(|(_, inside)| inside)
     }
 }

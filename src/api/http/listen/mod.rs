@@ -4,6 +4,7 @@
 //! head, its handshake or our answer is let go; a place is taken before a connection is.
 
 mod ends;
+mod names;
 mod patient;
 mod seal;
 
@@ -27,7 +28,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::Api;
-use super::auth::Door;
+use super::auth::{Door, Presented};
 use super::view::View;
 use crate::memory::{Desk, Store};
 use patient::Patient;
@@ -63,6 +64,8 @@ pub enum ListenError {
     Nobody,
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: rustls::pki_types::pem::Error },
+    #[error("{path} holds no certificate of an authority that is usable: {say}")]
+    Clients { path: PathBuf, say: String },
     #[error("the certificate and its key do not fit: {0}")]
     Certificate(#[from] rustls::Error),
     #[error("reading {0} ended by a fault of ours")]
@@ -163,11 +166,14 @@ async fn welcome<S, V>(
     // Answers are small and whole; waiting for more of them helps nobody.
     let _kept_as_it_is = stream.set_nodelay(true);
     match tls {
-        None => converse(api, stream, client, stopping).await,
+        None => converse(api, stream, client, Presented::default(), stopping).await,
         Some(tls) => {
             let shaken = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
             if let Ok(Ok(stream)) = shaken {
-                converse(api, stream, client, stopping).await;
+                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                let presented =
+                    Presented(shown.map(|one| names::names(one)).unwrap_or_default().into());
+                converse(api, stream, client, presented, stopping).await;
             }
         }
     }
@@ -177,6 +183,7 @@ async fn converse<S, V, T>(
     api: Api<S, V>,
     stream: T,
     client: IpAddr,
+    presented: Presented,
     mut stopping: watch::Receiver<bool>,
 ) where
     S: Store + Desk + Send + Sync + 'static,
@@ -184,8 +191,9 @@ async fn converse<S, V, T>(
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
-        let api = api.clone();
-        async move { Ok::<_, Infallible>(api.answer(request.map(Body::new), client).await) }
+        let (api, mut request) = (api.clone(), request.map(Body::new));
+        request.extensions_mut().insert(presented.clone());
+        async move { Ok::<_, Infallible>(api.answer(request, client).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

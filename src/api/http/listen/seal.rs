@@ -5,9 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 use super::ListenError;
@@ -20,6 +22,8 @@ use crate::model::time::Time;
 pub struct Pair {
     chain: (PathBuf, Vec<u8>),
     key: (PathBuf, Vec<u8>),
+    /// Authorities whose client certificates are taken.
+    clients: Option<(PathBuf, Vec<u8>)>,
 }
 
 impl fmt::Debug for Pair {
@@ -29,7 +33,7 @@ impl fmt::Debug for Pair {
 }
 
 impl Pair {
-    pub fn read(chain: &Path, key: &Path) -> Result<Self, ListenError> {
+    pub fn read(chain: &Path, key: &Path, clients: Option<&Path>) -> Result<Self, ListenError> {
         let read = |path: &Path, read: io::Result<Vec<u8>>| match read {
             Ok(bytes) => Ok((path.to_owned(), bytes)),
             Err(error) => Err(unread(path, pem::Error::Io(error))),
@@ -37,6 +41,9 @@ impl Pair {
         Ok(Self {
             chain: read(chain, read_plain(chain))?,
             key: read(key, read_guarded(key, Rights::Secret))?,
+            clients: clients
+                .map(|path| read(path, read_guarded(path, Rights::OnlyOwnerWrites)))
+                .transpose()?,
         })
     }
 
@@ -47,8 +54,22 @@ impl Pair {
         let chain = chain.map_err(|source| unread(path, source))?;
         let (path, bytes) = &self.key;
         let key = PrivateKeyDer::from_pem_slice(bytes).map_err(|source| unread(path, source))?;
-        Ok(Certificate::of(chain, key)?)
+        let clients = self.clients.as_ref().map(|(path, bytes)| authorities(path, bytes));
+        Ok(Certificate::of(chain, key, clients.transpose()?)?)
     }
+}
+
+fn authorities(path: &Path, bytes: &[u8]) -> Result<Arc<dyn ClientCertVerifier>, ListenError> {
+    let unfit = |say: String| ListenError::Clients { path: path.to_owned(), say };
+    let mut roots = RootCertStore::empty();
+    for one in CertificateDer::pem_slice_iter(bytes) {
+        let one = one.map_err(|source| unread(path, source))?;
+        roots.add(one).map_err(|error| unfit(error.to_string()))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    // Who comes without one may still have a token.
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    verifier.allow_unauthenticated().build().map_err(|error| unfit(error.to_string()))
 }
 
 fn unread(path: &Path, source: pem::Error) -> ListenError {
@@ -72,13 +93,17 @@ impl Certificate {
     pub fn of(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
+        clients: Option<Arc<dyn ClientCertVerifier>>,
     ) -> Result<Self, rustls::Error> {
         let ends = chain.iter().filter_map(|one| ends(one)).min();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?;
+        let config = ServerConfig::builder_with_provider(provider);
+        let config = config.with_safe_default_protocol_versions()?;
+        let config = match clients {
+            Some(clients) => config.with_client_cert_verifier(clients),
+            None => config.with_no_client_auth(),
+        };
+        let mut config = config.with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config), ends })
     }
