@@ -63,14 +63,52 @@ async fn a_client_that_asks_too_often_waits() {
 }
 
 #[tokio::test]
-async fn guessing_tokens_is_slow() {
+async fn guessing_tokens_is_slow_and_holds_up_nobody_else() {
     let kit = Kit::guarded().await;
     let mut guesses = 0;
-    while kit.get("/api/v1/pools").await.status == 401 {
+    let refused = loop {
+        let reply = kit.get("/api/v1/pools").await;
+        if reply.status == 429 {
+            break reply;
+        }
+        reply.is(401, "unauthenticated");
         guesses += 1;
         assert!(guesses < 100);
-    }
+    };
+    assert_eq!(refused.header("retry-after"), "1");
     assert!(guesses <= 10, "{guesses} guesses at once");
+    for _ in 0..100 {
+        kit.get("/api/v1/pools").await.is(429, "tooManyRequests");
+    }
+    // All from the same address.
+    for path in ["/health", "/ready", "/api/v1/ready"] {
+        assert_eq!(kit.get(path).await.status, 200, "{path}");
+    }
+    for role in ["viewer", "admin"] {
+        assert_eq!(kit.ask(by(&kit, role)).await.status, 200, "{role} has a good token");
+    }
+}
+
+fn by<'a>(kit: &Kit, role: &str) -> Ask<'a> {
+    let bearer = format!("Bearer {}", kit.tokens[role]);
+    Ask::new("GET", "/api/v1/pools").header("authorization", bearer)
+}
+
+#[tokio::test]
+async fn who_is_known_has_one_limit_at_all_addresses() {
+    let kit = Kit::guarded().await;
+    let from = |n: u8| std::net::IpAddr::from([10, 0, 0, n]);
+    let ask = |role: &str, n: u8| {
+        let (request, from) = (by(&kit, role).request(), from(n));
+        let answer = kit.api.answer(request, from);
+        async { answer.await.status().as_u16() }
+    };
+    for n in 0..200 {
+        assert_eq!(ask("viewer", n).await, 200, "{n}");
+    }
+    assert_eq!(ask("viewer", 1).await, 429);
+    assert_eq!(ask("viewer", 201).await, 429, "a fresh address is no fresh start");
+    assert_eq!(ask("operator", 1).await, 200, "others at the same address are not held up");
 }
 
 #[tokio::test]

@@ -18,8 +18,9 @@ const CRATES: &[(&str, Where)] = &[
     ("azure_core", Where::Rooms(AZURE)),
     ("azure_identity", Where::Rooms(AZURE)),
     ("bytes", Where::Rooms(AZURE)),
-    // The last fuse before Azure, and what is kept of its answers.
-    ("governor", Where::Rooms(&["adapters::azure"])),
+    // The last fuse before Azure, and the limiter of the API's clients.
+    ("governor", Where::Rooms(&["adapters::azure", "api"])),
+    // What is kept of Azure's answers.
     ("moka", Where::Rooms(&["adapters::azure"])),
     // Clients: of Azure, of an identity provider, of a collector of traces, and of our own API (`api::client`), which no
     // room on the cloud's side may see.

@@ -95,11 +95,12 @@ impl<S, V> std::fmt::Debug for Api<S, V> {
 
 impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
     pub fn new(store: Arc<S>, view: V, door: Door) -> Self {
+        let rate = Rate::new(view.now());
         let house = Arc::new(House {
             store,
             view,
             door: RwLock::new(Arc::new(door)),
-            rate: Rate::default(),
+            rate,
             tries: audited::Tries::default(),
             applying: tokio::sync::Mutex::default(),
             streams: Arc::new(Semaphore::new(STREAMS)),
@@ -130,8 +131,16 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
     /// One request, from whatever carried it here.
     pub async fn answer(&self, request: Request<Body>, client: IpAddr) -> Response<Body> {
         let is_head = request.method() == Method::HEAD;
-        let mut response = match self.admitted(request, client).await {
-            Ok(response) => response,
+        let (mut parts, body) = request.into_parts();
+        let mut response = match self.admitted(&parts, client).await {
+            Ok(who) => {
+                if let Some(who) = who {
+                    parts.extensions.insert(who);
+                }
+                let answer = self.router.clone().call(Request::from_parts(parts, body)).await;
+                // A router is always ready, and refuses nothing by itself.
+                answer.unwrap_or_else(|never| match never {})
+            }
             Err(problem) => problem.response(),
         };
         self.house.view.answered(response.status().as_u16());
@@ -146,37 +155,42 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
         response
     }
 
-    async fn admitted(
-        &self,
-        mut request: Request<Body>,
-        client: IpAddr,
-    ) -> Result<Response<Body>, Problem> {
-        let now = self.house.view.now();
-        self.house.rate.take(client, 1, now).map_err(|seconds| {
-            let status = StatusCode::TOO_MANY_REQUESTS;
-            Problem::new(status, "tooManyRequests", "too many requests from here").later(seconds)
-        })?;
+    /// Who asks; `None` where anybody may.
+    async fn admitted(&self, asked: &Parts, client: IpAddr) -> Result<Option<Principal>, Problem> {
+        let (now, rate) = (self.house.view.now(), &self.house.rate);
+        let is_public = PUBLIC.contains(&asked.uri.path());
+        if is_public {
+            rate.probe(client, now).map_err(|later| too_many("from here", later))?;
+        }
         let door = self.door();
         if door.is_open() {
-            auth::browser::check(request.method(), request.uri(), request.headers())?;
+            auth::browser::check(&asked.method, &asked.uri, &asked.headers)?;
         }
-        let is_public = PUBLIC.contains(&request.uri().path());
-        if !is_public {
-            let presented = request.extensions().get().cloned().unwrap_or_default();
-            let admitted = door.admit(request.headers(), &presented, now).await;
-            let principal = admitted.inspect_err(|problem| {
-                if problem.status == StatusCode::UNAUTHORIZED {
-                    if let Some((name, at)) = door.expired(request.headers(), now) {
-                        self.house.view.expired(&name, at);
-                    }
-                    self.house.rate.charge(client, rate::GUESS);
+        if is_public {
+            return Ok(None);
+        }
+        let presented = asked.extensions.get().cloned().unwrap_or_default();
+        match door.admit(&asked.headers, &presented, now).await {
+            Ok(who) => {
+                let taken = rate.known(&who.name, now);
+                taken.map_err(|later| too_many("in your name", later))?;
+                Ok(Some(who))
+            }
+            Err(problem) => {
+                if let Some((name, at)) = door.expired(&asked.headers, now) {
+                    self.house.view.expired(&name, at);
                 }
-            })?;
-            request.extensions_mut().insert(principal);
+                let taken = rate.guess(client, now);
+                taken.map_err(|later| too_many("from here", later))?;
+                Err(problem)
+            }
         }
-        // A router is always ready, and refuses nothing by itself.
-        self.router.clone().call(request).await.map_err(|never| match never {})
     }
+}
+
+fn too_many(whose: &str, later: i64) -> Problem {
+    let (status, say) = (StatusCode::TOO_MANY_REQUESTS, format!("too many requests {whose}"));
+    Problem::new(status, "tooManyRequests", say).later(later)
 }
 
 /// What anybody may see, as probes do: held to the table by a test.

@@ -1,79 +1,169 @@
-//! How many requests one client may make: a bucket for each address, refilled as time passes.
+//! How many requests one client may make: cells of governor, in a store of our own.
+//!
+//! Probes and refused tokens are counted by address, those who are known by their name: what one of the three uses up
+//! takes nothing from the others.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use governor::clock::Clock as _;
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::StateStore;
+use governor::state::keyed::ShrinkableKeyedStateStore;
+use governor::{Quota, RateLimiter};
 
 use crate::model::time::Time;
 
 /// Requests at once after a calm while, and then by the second.
 // 200 and 50: a dashboard and a script side by side; a loop gone wild is stopped before it costs a core.
-const BURST: i64 = 200;
-const EACH_SECOND: i64 = 50;
-/// What a token that is not known costs: guessing is no cheaper for being quick.
-pub const GUESS: i64 = 20;
-/// Clients that are remembered. A full bucket is as good as none, so those go first.
+const BURST: u32 = 200;
+const EACH_SECOND: u32 = 50;
+/// Refused tokens at once, and then one after each such time.
+const GUESSES: u32 = 10;
+const GUESS: Duration = Duration::from_millis(400);
+/// Clients with a cell of their own.
 const CLIENTS: usize = 4_096;
 
-const UNIT: i64 = 1_000;
+/// Who asks too much, and after how many seconds the next request is taken.
+pub type Later = Result<(), i64>;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Rate {
-    clients: Mutex<BTreeMap<IpAddr, Bucket>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Bucket {
-    /// Thousandths of a request that are left.
-    left: i64,
-    at: Time,
-}
-
-impl Bucket {
-    fn filled(self, now: Time) -> Self {
-        let gained = now.since(self.at).millis().saturating_mul(EACH_SECOND);
-        Self { left: self.left.saturating_add(gained).min(BURST * UNIT), at: self.at.max(now) }
-    }
+    clock: Elapsed,
+    probes: Cells<IpAddr>,
+    guesses: Cells<IpAddr>,
+    known: Cells<Box<str>>,
 }
 
 impl Rate {
-    /// Take so many; where there are too few, the seconds until there are.
-    pub fn take(&self, client: IpAddr, requests: i64, now: Time) -> Result<(), i64> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let client = network(client);
-        if clients.len() >= CLIENTS && !clients.contains_key(&client) {
-            clients.retain(|_, bucket| bucket.filled(now).left < BURST * UNIT);
-            if clients.len() >= CLIENTS {
-                return Err(1);
-            }
-        }
-        let fresh = Bucket { left: BURST * UNIT, at: now };
-        let bucket = clients.entry(client).or_insert(fresh);
-        *bucket = bucket.filled(now);
-        let short = requests * UNIT - bucket.left;
-        if short > 0 {
-            return Err(short.div_euclid(EACH_SECOND * UNIT) + 1);
-        }
-        bucket.left -= requests * UNIT;
-        Ok(())
+    pub fn new(now: Time) -> Self {
+        let clock = Elapsed(Arc::new(Mutex::new((now, Duration::ZERO))));
+        let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        let requests = Quota::per_second(number(EACH_SECOND)).allow_burst(number(BURST));
+        // Without a period there is no quota, and with this one there is.
+        let guesses = Quota::with_period(GUESS).unwrap_or(requests).allow_burst(number(GUESSES));
+        let (probes, known) = (Cells::new(requests, &clock), Cells::new(requests, &clock));
+        Self { probes, guesses: Cells::new(guesses, &clock), known, clock }
     }
 
-    /// Make a client pay for what it did, as far as it has.
-    pub fn charge(&self, client: IpAddr, requests: i64) {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bucket) = clients.get_mut(&network(client)) {
-            bucket.left = (bucket.left - requests * UNIT).max(0);
-        }
+    pub fn probe(&self, client: IpAddr, now: Time) -> Later {
+        self.clock.tell(now);
+        self.probes.take(&network(client))
+    }
+
+    /// A token was refused.
+    pub fn guess(&self, client: IpAddr, now: Time) -> Later {
+        self.clock.tell(now);
+        self.guesses.take(&network(client))
+    }
+
+    pub fn known(&self, name: &str, now: Time) -> Later {
+        self.clock.tell(now);
+        self.known.take(&name.into())
     }
 }
 
-/// Whoever has one address of a /64 has them all.
-fn network(address: IpAddr) -> IpAddr {
+/// Who has one address of a /64 has them all.
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => {
             IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)))
         }
         other => other,
+    }
+}
+
+/// The time that passed by what the house says. It never goes back.
+#[derive(Debug, Clone)]
+struct Elapsed(Arc<Mutex<(Time, Duration)>>);
+
+impl Elapsed {
+    fn told(&self) -> MutexGuard<'_, (Time, Duration)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, now: Time) {
+        let mut told = self.told();
+        let passed = u64::try_from(now.since(told.0).millis()).unwrap_or(0);
+        *told = (now, told.1.saturating_add(Duration::from_millis(passed)));
+    }
+}
+
+impl governor::clock::Clock for Elapsed {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        self.told().1
+    }
+}
+
+#[derive(Debug)]
+struct Cells<K: Ord + Hash + Clone + Debug> {
+    limiter: RateLimiter<K, Few<K>, Elapsed, NoOpMiddleware<Duration>>,
+    clock: Elapsed,
+}
+
+impl<K: Ord + Hash + Clone + Debug> Cells<K> {
+    fn new(quota: Quota, clock: &Elapsed) -> Self {
+        let few = Few(Mutex::default());
+        Self { limiter: RateLimiter::new(quota, few, clock.clone()), clock: clock.clone() }
+    }
+
+    fn take(&self, key: &K) -> Later {
+        if self.limiter.len() >= CLIENTS {
+            self.limiter.retain_recent();
+        }
+        self.limiter.check_key(key).map_err(|not_yet| {
+            let wait = not_yet.wait_time_from(self.clock.now());
+            i64::try_from(wait.as_secs()).unwrap_or(i64::MAX).saturating_add(1)
+        })
+    }
+}
+
+/// A cell for each client, as many as may be: those that have one keep it, and newcomers share one (`None`) meanwhile.
+#[derive(Debug)]
+struct Few<K>(Mutex<BTreeMap<Option<K>, Nanos>>);
+
+impl<K> Few<K> {
+    fn cells(&self) -> MutexGuard<'_, BTreeMap<Option<K>, Nanos>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Ord + Clone> StateStore for Few<K> {
+    type Key = K;
+
+    fn measure_and_replace<T, F, E>(&self, key: &K, measure: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        let mut cells = self.cells();
+        let own = Some(key.clone());
+        let has_place = cells.len() < CLIENTS || cells.contains_key(&own);
+        let cell = if has_place { own } else { None };
+        let (outcome, next) = measure(cells.get(&cell).copied())?;
+        cells.insert(cell, next);
+        Ok(outcome)
+    }
+}
+
+impl<K: Ord + Hash + Clone> ShrinkableKeyedStateStore<K> for Few<K> {
+    fn retain_recent(&self, drop_below: Nanos) {
+        self.cells().retain(|_, next| *next > drop_below);
+    }
+
+    fn len(&self) -> usize {
+        self.cells().len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.cells().is_empty()
     }
 }
 
@@ -83,45 +173,52 @@ mod tests {
     use crate::model::time::Span;
     use std::net::Ipv4Addr;
 
+    const START: Time = Time::from_millis(1_772_366_400_000);
+
+    fn at(n: u32) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(n))
+    }
+
     #[test]
-    fn a_bucket_empties_and_fills_again() {
-        let (rate, now) = (Rate::default(), Time::from_millis(0));
-        let (one, other) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::BROADCAST));
+    fn a_cell_empties_and_fills_again() {
+        let rate = Rate::new(START);
         for n in 0..BURST {
-            assert_eq!(rate.take(one, 1, now), Ok(()), "{n}");
+            assert_eq!(rate.known("ann", START), Ok(()), "{n}");
         }
-        assert_eq!(rate.take(one, 1, now), Err(1));
-        assert_eq!(rate.take(other, 1, now), Ok(()), "others are not held up");
-        let later = now.plus(Span::seconds(1));
+        assert_eq!(rate.known("ann", START), Err(1));
+        assert_eq!(rate.known("bob", START), Ok(()), "others are not held up");
+        assert_eq!(rate.probe(at(1), START), Ok(()), "nor are probes");
+        let later = START.plus(Span::seconds(1));
         for _ in 0..EACH_SECOND {
-            assert_eq!(rate.take(one, 1, later), Ok(()));
+            assert_eq!(rate.known("ann", later), Ok(()));
         }
-        assert_eq!(rate.take(one, 1, later), Err(1));
-        assert_eq!(rate.take(one, 1, now), Err(1), "a clock that goes back gives nothing");
+        assert_eq!(rate.known("ann", later), Err(1));
+        assert_eq!(rate.known("ann", START), Err(1), "a clock that goes back gives nothing");
     }
 
     #[test]
-    fn guessing_costs_more_and_a_network_is_one_client() {
-        let (rate, now) = (Rate::default(), Time::from_millis(0));
+    fn a_network_guesses_as_one() {
+        let rate = Rate::new(START);
         let at = |text: &str| text.parse::<IpAddr>().unwrap();
-        for n in 0..=BURST / (GUESS + 1) {
-            let client = at(&format!("2001:db8::{n:x}"));
-            if rate.take(client, 1, now).is_ok() {
-                rate.charge(client, GUESS);
-            }
+        for n in 0..GUESSES {
+            assert_eq!(rate.guess(at(&format!("2001:db8::{n:x}")), START), Ok(()));
         }
-        assert!(rate.take(at("2001:db8::ffff"), 1, now).is_err());
-        assert_eq!(rate.take(at("2001:db8:0:1::1"), 1, now), Ok(()));
+        assert_eq!(rate.guess(at("2001:db8::ffff"), START), Err(1));
+        assert_eq!(rate.guess(at("2001:db8:0:1::1"), START), Ok(()));
+        assert_eq!(rate.guess(at("2001:db8::ffff"), START.plus(Span::from_millis(400))), Ok(()));
     }
 
     #[test]
-    fn a_crowd_is_bounded() {
-        let (rate, now) = (Rate::default(), Time::from_millis(0));
+    fn a_crowd_shares_one_cell_and_takes_none_from_those_who_are_known() {
+        let rate = Rate::new(START);
         for n in 0..CLIENTS as u32 {
-            assert_eq!(rate.take(IpAddr::V4(Ipv4Addr::from_bits(n)), 1, now), Ok(()));
+            assert_eq!(rate.probe(at(n), START), Ok(()));
         }
-        let next = IpAddr::V4(Ipv4Addr::from_bits(CLIENTS as u32));
-        assert_eq!(rate.take(next, 1, now), Err(1));
-        assert_eq!(rate.take(next, 1, now.plus(Span::minutes(1))), Ok(()));
+        let crowd = CLIENTS as u32..CLIENTS as u32 + 1_000;
+        let taken = crowd.clone().filter(|n| rate.probe(at(*n), START).is_ok()).count();
+        assert_eq!(taken, BURST as usize);
+        assert_eq!(rate.probe(at(7), START), Ok(()), "who was there before keeps his cell");
+        let later = START.plus(Span::minutes(1));
+        assert!(crowd.clone().all(|n| rate.probe(at(n), later).is_ok()), "there is room again");
     }
 }
