@@ -9,6 +9,9 @@ use crate::model::time::{Span, Time};
 /// How long the answer to a request is given again.
 // A day: whoever repeats a request after that did not lose the answer but means it anew.
 pub const ANSWER_KEPT: Span = Span::hours(24);
+/// Answers that are given again to one who asks: of more than these the oldest go.
+// 1,000: a script that changes something every minute still has its day, and no one who asks fills the disk.
+pub const ANSWERS_OF_ONE: usize = 1_000;
 /// More lines of the audit than a house is expected to have: they are kept, and `/health` says so.
 // 100,000: years of operators' verbs, some tens of megabytes.
 pub const AUDIT_LARGE: u64 = 100_000;
@@ -124,8 +127,9 @@ pub trait Desk {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(Seq, Audit)>, StoreError>> + Send;
 
-    /// Whether a request was asked before. `key` names it (and who asks), `request` is the fingerprint of what is asked.
-    /// What was claimed longer ago than [`ANSWER_KEPT`] is forgotten.
+    /// Whether a request was asked before. `key` is who asks, a slash, and the name of the request; `request` is the
+    /// fingerprint of what is asked. What was claimed longer ago than [`ANSWER_KEPT`] is forgotten, and what was
+    /// answered before the last [`ANSWERS_OF_ONE`] of who asks.
     fn claim(
         &self,
         key: &str,

@@ -118,6 +118,8 @@ async fn conditions_keep_two_people_from_overwriting_each_other() {
     let changed = kit.ask(with(2, "if-match", &tag)).await;
     assert_eq!(changed.status, 200);
     kit.ask(with(3, "if-match", &tag)).await.is(412, "preconditionFailed");
+    let weak = format!("W/{}", changed.header("etag"));
+    kit.ask(with(3, "if-match", &weak)).await.is(412, "preconditionFailed");
     let gone = Ask::new("DELETE", path).header("if-match", tag);
     kit.ask(gone).await.is(412, "preconditionFailed");
     let gone = Ask::new("DELETE", path).header("if-match", changed.header("etag"));

@@ -6,7 +6,7 @@ use poolkeeper::model::plan::{AskVerb, WaitKind};
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 
-use crate::kit::{Ask, Kit, NOW, WHY};
+use crate::kit::{Ask, Kit, NOW, WHY, document};
 use crate::signed::base64;
 
 fn web() -> PoolName {
@@ -170,6 +170,20 @@ async fn what_was_refused_leaves_its_key_free() {
 }
 
 #[tokio::test]
+async fn another_condition_is_another_request() {
+    let kit = Kit::open().await;
+    let path = "/api/v1/pools/web?why=x";
+    let put = |tag: &str| {
+        let ask = Ask::new("PUT", path).body("application/yaml", &document("web", 7));
+        kit.ask(ask.header("idempotency-key", "k").header("if-match", tag))
+    };
+    let tag = kit.get("/api/v1/pools/web").await.header("etag").to_owned();
+    assert_eq!(put(&tag).await.status, 200);
+    assert_eq!(put(&tag).await.header("idempotency-replayed"), "true");
+    put("\"another\"").await.is(422, "keyReused");
+}
+
+#[tokio::test]
 async fn whoever_died_in_the_middle_is_taken_up_under_the_same_id() {
     use poolkeeper::memory::Desk;
     let kit = Kit::open().await;
@@ -196,7 +210,8 @@ fn claim_of(path: &str) -> (String, String) {
         let digest = ring::digest::digest(&ring::digest::SHA256, &whole);
         base64(&digest.as_ref()[..18])
     };
-    (print(&[b"local", b"k"]), print(&[b"POST", path.as_bytes(), b"", WHY.as_bytes()]))
+    let name = format!("{}/{}", print(&[b"local"]), print(&[b"k"]));
+    (name, print(&[b"POST", path.as_bytes(), b"", WHY.as_bytes()]))
 }
 
 #[tokio::test]

@@ -7,7 +7,8 @@ use super::turn::{bound, text};
 use super::{SqliteStore, audit, sweep};
 use crate::memory::record;
 use crate::memory::{
-    ANSWER_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, Seq, StoreError, Swept,
+    ANSWER_KEPT, ANSWERS_OF_ONE, Audit, Claim, Desk, Document, Found, Keep, Put, Seq, StoreError,
+    Swept,
 };
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
@@ -34,6 +35,7 @@ fn claim(db: &Connection, key: &str, request: &str, now: Time) -> Result<Claim, 
     });
     Ok(match known.optional()? {
         None => {
+            make_room(db, key)?;
             let sql = "INSERT INTO claims (key, request, at) VALUES (?1, ?2, ?3)";
             db.prepare_cached(sql)?.execute(params![key, request, now.millis()])?;
             Claim::Yours
@@ -42,6 +44,18 @@ fn claim(db: &Connection, key: &str, request: &str, now: Time) -> Result<Claim, 
         Some((_, _, Some(answer))) => Claim::Answered(answer.into()),
         Some((_, at, None)) => Claim::Asked { at: Time::from_millis(at) },
     })
+}
+
+/// The oldest answers of who asks go, where there are too many.
+fn make_room(db: &Connection, key: &str) -> Result<(), Fault> {
+    let Some((who, _)) = key.split_once('/') else { return Ok(()) };
+    // `0` follows `/`: between the two lies all that this one asked.
+    let sql = "DELETE FROM claims WHERE key IN (
+                   SELECT key FROM claims WHERE key > ?1 AND key < ?2 AND answer IS NOT NULL
+                   ORDER BY at DESC, key DESC LIMIT -1 OFFSET ?3)";
+    let bounds = params![format!("{who}/"), format!("{who}0"), bound(ANSWERS_OF_ONE - 1)];
+    db.prepare_cached(sql)?.execute(bounds)?;
+    Ok(())
 }
 
 fn document(row: &Row<'_>) -> Result<Document, rusqlite::Error> {

@@ -2,7 +2,7 @@
 
 use axum::body::{Body, Bytes};
 use axum::extract::RawPathParams;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
@@ -211,14 +211,16 @@ pub fn check_body(route: &Route, parts: &Parts, body: &Bytes) -> Result<(), Prob
     Ok(())
 }
 
-/// Whether a header of entity tags names this one. Weak tags count: where it stands, only a body would be spared.
+/// Whether a header of entity tags names this one. A weak tag names nothing in `If-Match`, which guards a change;
+/// elsewhere it spares a body.
 pub fn names(headers: &HeaderMap, header: &HeaderName, tag: &HeaderValue) -> bool {
     let tag = tag.to_str().unwrap_or_default();
+    let weak = if header == IF_MATCH { "" } else { "W/" };
     let lines = headers.get_all(header).iter().filter_map(|line| line.to_str().ok());
     lines
         .flat_map(|line| line.split(','))
         .map(str::trim)
-        .any(|named| named == "*" || named.strip_prefix("W/").unwrap_or(named) == tag)
+        .any(|named| named == "*" || named.strip_prefix(weak).unwrap_or(named) == tag)
 }
 
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderName, StatusCode};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
@@ -59,14 +60,16 @@ where
     V: View,
 {
     let Some(key) = key(call)? else { return run(house, call, &Id::fresh()?).await };
-    let name = fingerprint(&[call.who().as_bytes(), key.as_bytes()]);
+    let name = claim_key(call.who(), key);
     let why = call.query(super::route::Query::Why).unwrap_or_default();
-    let request = fingerprint(&[
-        route.method.as_str().as_bytes(),
-        call.path.as_bytes(),
-        why.as_bytes(),
-        &call.body,
-    ]);
+    let mut parts: Vec<&[u8]> =
+        vec![route.method.as_str().as_bytes(), call.path.as_bytes(), why.as_bytes(), &call.body];
+    // The same change under another condition is another request.
+    for header in [&IF_MATCH, &IF_NONE_MATCH] {
+        let values = call.headers.get_all(header).iter();
+        parts.extend(values.flat_map(|value| [header.as_str().as_bytes(), value.as_bytes()]));
+    }
+    let request = fingerprint(&parts);
     let desk = &house.store;
     let claim = desk.claim(&name, &request, call.now).await;
     let since = match claim.map_err(|error| Problem::store(&error))? {
@@ -94,6 +97,11 @@ where
         Err(_) => desk.unclaim(&name).await.map_err(|error| Problem::store(&error))?,
     }
     done
+}
+
+/// Who asks, a slash, and the request: the store keeps so many of each who asks.
+fn claim_key(who: &str, key: &str) -> String {
+    format!("{}/{}", fingerprint(&[who.as_bytes()]), fingerprint(&[key.as_bytes()]))
 }
 
 fn key(call: &Call) -> Result<Option<&str>, Problem> {

@@ -1,7 +1,7 @@
 //! What every desk must keep: the audit in its order, each answer once, documents by revision.
 
 use super::{Broken, at, pool, same};
-use crate::memory::{ANSWER_KEPT, Audit, Claim, Desk, Found, Put, Seq};
+use crate::memory::{ANSWER_KEPT, ANSWERS_OF_ONE, Audit, Claim, Desk, Found, Put, Seq};
 use crate::model::ids::PoolName;
 
 /// Run the whole suite.
@@ -9,6 +9,7 @@ pub async fn check<S: Desk>(fresh: impl Fn() -> S) -> Result<(), Broken> {
     the_audit_is_kept_in_order(&fresh()).await?;
     a_request_is_done_once(&fresh()).await?;
     answers_are_forgotten_in_time(&fresh()).await?;
+    one_who_asks_has_so_many_answers(&fresh()).await?;
     documents_are_replaced_by_revision(&fresh()).await?;
     a_document_that_moved_on_is_left_alone(&fresh()).await
 }
@@ -68,6 +69,24 @@ async fn answers_are_forgotten_in_time<S: Desk>(desk: &S) -> Result<(), Broken> 
     same("kept to the last", &desk.claim("k", "r", last).await?, &answered)?;
     let later = crate::model::time::Time::from_millis(last.millis() + 1);
     same("and no longer", &desk.claim("k", "other", later).await?, &Claim::Yours)
+}
+
+async fn one_who_asks_has_so_many_answers<S: Desk>(desk: &S) -> Result<(), Broken> {
+    desk.claim("bob/0", "r", at(0)).await?;
+    desk.answer("bob/0", "done").await?;
+    same("not answered yet", &desk.claim("ann/open", "r", at(0)).await?, &Claim::Yours)?;
+    let most = ANSWERS_OF_ONE as i64;
+    for n in 1..=most + 1 {
+        let key = format!("ann/{n:05}");
+        desk.claim(&key, "r", at(n)).await?;
+        desk.answer(&key, "done").await?;
+    }
+    let (now, answered) = (at(most + 2), Claim::Answered("done".into()));
+    same("the second stays", &desk.claim("ann/00002", "r", now).await?, &answered)?;
+    same("others lose nothing", &desk.claim("bob/0", "r", now).await?, &answered)?;
+    let open = Claim::Asked { at: at(0) };
+    same("what is being done stays", &desk.claim("ann/open", "r", now).await?, &open)?;
+    same("the oldest is gone", &desk.claim("ann/00001", "x", now).await?, &Claim::Yours)
 }
 
 async fn documents_are_replaced_by_revision<S: Desk>(desk: &S) -> Result<(), Broken> {

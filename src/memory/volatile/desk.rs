@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::MemoryStore;
 use crate::memory::{
-    ANSWER_KEPT, Audit, Claim, Desk, Document, Found, Keep, Put, SWEPT_AT_ONCE, Seq, StoreError,
-    Swept,
+    ANSWER_KEPT, ANSWERS_OF_ONE, Audit, Claim, Desk, Document, Found, Keep, Put, SWEPT_AT_ONCE,
+    Seq, StoreError, Swept,
 };
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
@@ -38,6 +38,20 @@ impl Drawers {
 
     fn current(&self, pool: &PoolName) -> Option<u64> {
         self.documents.get(pool).map(|document| document.revision)
+    }
+
+    /// The oldest answers of who asks go, where there are too many.
+    fn make_room(&mut self, key: &str) {
+        let Some((who, _)) = key.split_once('/') else { return };
+        let is_his = |known: &str| known.split_once('/').is_some_and(|(owner, _)| owner == who);
+        let answered =
+            self.claims.iter().filter(|(known, claim)| is_his(known) && claim.answer.is_some());
+        let mut answered: Vec<(Time, Box<str>)> =
+            answered.map(|(known, claim)| (claim.at, known.clone())).collect();
+        answered.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, old) in answered.iter().skip(ANSWERS_OF_ONE - 1) {
+            self.claims.remove(old);
+        }
     }
 }
 
@@ -72,6 +86,7 @@ impl Desk for MemoryStore {
         desk.claims.retain(|_, claimed| claimed.at >= horizon);
         Ok(match desk.claims.get(key) {
             None => {
+                desk.make_room(key);
                 let fresh = Claimed { request: request.into(), at: now, answer: None };
                 desk.claims.insert(key.into(), fresh);
                 Claim::Yours
