@@ -163,6 +163,19 @@ async fn what_it_remembers_lasts_and_is_one_processes_at_a_time() {
     assert_eq!(house.seen("web")["capacity"], 4, "raised once: {writes}");
 }
 
+/// A hang-up before anything is open is no reason to end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hang_up_in_its_first_moments_ends_nothing() {
+    let house = House::new("hang-up", &[("web", 3)]).await;
+    let store = house.folder.join("poolkeeper.db").display().to_string();
+    let mut program = Program::start(&house, &["--store", store.as_str()]);
+    program.until("poolkeeper begins");
+    program.signal("-HUP");
+    program.until("ready");
+    program.signal("-TERM");
+    assert_eq!(program.end().0, Some(0));
+}
+
 /// A store in a file puts its tag on the set, and takes it away when nothing names the pool any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_lasts_owns_the_set_of_its_pool() {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use super::serve::{Daemon, Ended, Plan, ServeError};
 use crate::adapters::otlp::{BadCollector, Collector};
 use crate::adapters::sqlite::{OpenError, Options, SqliteStore};
@@ -45,6 +47,8 @@ pub async fn begin(
     traces: Option<Traces>,
     get: impl Fn(&str) -> Option<String>,
 ) -> Result<Ended, BeginError> {
+    // A hang-up that comes before the daemon listens for it ends nothing: what it asks for is looked at anyway.
+    let _heard = signal(SignalKind::hangup()).map_err(ServeError::Signals)?;
     let access = Access::settle(&settings.choice, &get)?;
     let manager = Manager::from_env(&get, std::process::id()).map_err(BeginError::Manager)?;
     let holder = holder(&get);
