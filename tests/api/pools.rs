@@ -345,6 +345,15 @@ fn names_and_scale_sets_are_taken_once() {
     assert_eq!((read.len(), short(&faults)), (0, vec!["4:11 scaleSet duplicatePool".to_owned()]));
 }
 
+/// A clash with each pool before it would make more faults of a long file than there is memory.
+#[test]
+fn a_name_that_many_pools_have_is_one_fault_in_each() {
+    let (_, faults) = read(&[LEAST; 4].join("---\n"));
+    let of = |n: usize| [format!("{}:7 name", 6 * n + 3), format!("{}:11 scaleSet", 6 * n + 4)];
+    let clashes = (1..4).flat_map(of).map(|place| format!("{place} duplicatePool"));
+    assert_eq!(short(&faults), clashes.collect::<Vec<_>>());
+}
+
 #[test]
 fn a_sound_document_beside_a_bad_one_is_read() {
     let bad = LEAST.replace("web", "bad").replace("count: 30", "count: -1");

@@ -12,6 +12,7 @@ mod works;
 pub use encode::{document, to_json};
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::diagnostic::{Code, Diagnostic, quote};
 use super::node::{self, Kind, Node, Place, Root};
@@ -24,15 +25,9 @@ const MAX_DIAGNOSTICS: usize = 200;
 /// Reads pool files, and remembers which pools it saw, so that none is written twice.
 #[derive(Debug, Default)]
 pub struct Pools {
-    seen: Vec<Seen>,
-}
-
-#[derive(Debug)]
-struct Seen {
-    name: String,
-    scale_set: String,
-    /// Where, for people.
-    place: String,
+    /// Where, for people, each name stands first.
+    names: BTreeMap<String, String>,
+    scale_sets: BTreeMap<String, String>,
 }
 
 impl Pools {
@@ -78,7 +73,7 @@ impl Pools {
         (policies, out)
     }
 
-    /// Remembers the pool of a document, and says so if its name or scale set is taken.
+    /// Remembers the pool of a document, and says so if its name or scale set is taken: once each, however many have it.
     fn note(&mut self, root: &Node, file: Option<&str>, out: &mut Vec<Diagnostic>) {
         let text = |key| match root.entry(key).map(|entry| (&entry.value.kind, entry.value.at)) {
             Some((Kind::Text(text), at)) => Some((text.text.to_ascii_lowercase(), at)),
@@ -86,27 +81,24 @@ impl Pools {
         };
         let one = |(text, at)| (ScaleSetId::new(text).as_str().to_owned(), at);
         let (name, scale_set) = (text("name"), text("scaleSet").map(one));
-        for seen in &self.seen {
-            for (key, mine, theirs) in
-                [("name", &name, &seen.name), ("scaleSet", &scale_set, &seen.scale_set)]
-            {
-                if let Some((_, at)) = mine.as_ref().filter(|(mine, _)| mine == theirs) {
-                    let say = match key {
-                        "name" => format!("another pool has this name, {}", seen.place),
-                        _ => format!("another pool has this scale set, {}", seen.place),
-                    };
-                    let help = "letters count the same in upper and lower case";
-                    out.push(Diagnostic::new(*at, key, Code::DuplicatePool, say).help(help));
-                }
+        for (key, what, mine, seen) in [
+            ("name", "name", &name, &self.names),
+            ("scaleSet", "scale set", &scale_set, &self.scale_sets),
+        ] {
+            let Some((mine, at)) = mine else { continue };
+            if let Some(place) = seen.get(mine) {
+                let say = format!("another pool has this {what}, {place}");
+                let help = "letters count the same in upper and lower case";
+                out.push(Diagnostic::new(*at, key, Code::DuplicatePool, say).help(help));
             }
         }
         let place = match file {
             Some(file) => format!("in {} on line {}", quote(file), root.at.line),
             None => format!("on line {}", root.at.line),
         };
-        let of = |text: Option<(String, Place)>| text.map(|(text, _)| text);
-        if let (Some(name), Some(scale_set)) = (of(name), of(scale_set)) {
-            self.seen.push(Seen { name, scale_set, place });
+        if let (Some((name, _)), Some((scale_set, _))) = (name, scale_set) {
+            self.names.entry(name).or_insert_with(|| place.clone());
+            self.scale_sets.entry(scale_set).or_insert(place);
         }
     }
 }
