@@ -113,6 +113,13 @@ impl Bucket {
         self.shut_until = Some(self.shut_until.map_or(until, |shut| shut.max(until)));
     }
 
+    /// A call was answered all the same: the refusal is over. It counts as half full until answers tell more.
+    pub fn reopen(&mut self) {
+        if self.shut_until.take().is_some() {
+            self.level = self.level.max(most(self.limit) / 2);
+        }
+    }
+
     pub fn shut_until(&self, now: Time) -> Option<Time> {
         self.shut_until.filter(|shut| *shut > now)
     }

@@ -145,6 +145,15 @@ impl Gate {
         self.sets.locate(set, location);
     }
 
+    /// A person asks for a look at this set: it is tried once though a limit is shut.
+    pub fn try_now(&mut self, set: &ScaleSetId, now: Time) {
+        let limits = &mut self.limits;
+        let set = self.sets.find(set, now, |gone| limits.forget(gone));
+        if let Some(known) = self.sets.get_mut(set) {
+            known.try_now(now);
+        }
+    }
+
     pub fn ask(&mut self, call: &Call<'_>, now: Time) -> Asked {
         let limits = &mut self.limits;
         let set = self.sets.find(call.set, now, |gone| limits.forget(gone));
@@ -156,6 +165,7 @@ impl Gate {
             _ => call.machines,
         };
         let priority = call.operation.priority(known.is_open(now));
+        let is_tried = call.operation.class() == Class::Reads && known.is_tried(now);
         let (region, subscription) = (known.region, known.subscription);
         let (operation, start) = (call.operation, self.turn.max(known.next_turn));
         let bill = Bill { set, region, subscription, operation, machines, call: 0 };
@@ -177,6 +187,13 @@ impl Gate {
         };
         // The least it has to wait, if it were alone.
         waiter.until = self.ready_at(&waiter, now);
+        if waiter.until > before && now <= before && is_tried {
+            if let Some(known) = self.sets.get_mut(set) {
+                known.used_try();
+            }
+            self.pay(bill, start, now);
+            return Asked::Go(self.send(bill, now));
+        }
         if waiter.until > before || now > before {
             self.counts.refused(call.operation);
             return Asked::NotNow(NotNow { retry_at: waiter.until.max(now) });
@@ -240,9 +257,15 @@ impl Gate {
         {
             set.on_a_page = charge.max(1);
         }
+        if !told.throttled && self.sets.get(bill.set).is_some_and(|set| set.is_tried(now)) {
+            self.limits.reopen(bill);
+        }
         if self.limits.told(bill, told, now) {
             self.counts.throttled(bill.operation);
             self.call_back();
+            if let Some(set) = self.sets.get_mut(bill.set) {
+                set.refused();
+            }
         }
         self.serve_again(now);
     }

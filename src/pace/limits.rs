@@ -233,6 +233,17 @@ impl Limits {
         }
     }
 
+    /// A call that left though a limit was shut was not refused.
+    pub fn reopen(&mut self, bill: Bill) {
+        for n in 0..self.charged(bill.operation) {
+            if let Some((key, _)) = self.nth(bill, n)
+                && let Some(bucket) = self.known(key)
+            {
+                bucket.reopen();
+            }
+        }
+    }
+
     fn key(&self, bill: Bill, number: u16) -> Key {
         match self.names[usize::from(number)].scope {
             Scope::Set => (bill.set, number),

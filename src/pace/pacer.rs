@@ -77,6 +77,11 @@ impl<C: Clock> Pacer<C> {
         self.at_gate(|gate, now| gate.locate(set, location, now));
     }
 
+    /// A person asks for a look at this set: it is tried once though a limit is shut.
+    pub fn try_now(&self, set: &ScaleSetId) {
+        self.at_gate(|gate, now| gate.try_now(set, now));
+    }
+
     /// It was answered without a call.
     pub fn saved(&self, operation: Operation) {
         self.state().gate.counts_mut().saved(operation);

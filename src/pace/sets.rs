@@ -18,6 +18,11 @@ const KEPT_FOR: Span = Span::hours(1);
 // 15 min: operations end within it, or are polled, which is waited for anyway.
 const OPEN_FOR: Span = Span::minutes(15);
 
+/// How often a person may have a set read though a limit is shut, and how long the reads of such a try may take to leave.
+// 1 min: as long as a refusal that names no time shuts a limit. 20 s: as long as a read waits for its turn.
+const TRIED_EVERY: Span = Span::minutes(1);
+const TRIED_FOR: Span = Span::seconds(20);
+
 /// Pages of one listing that are believed.
 // 20: more tokens than a set's own limit holds need not be waited for.
 const MOST_PAGES: u32 = 20;
@@ -37,6 +42,16 @@ pub(super) struct Set {
     paging: u32,
     /// Machines that one page was charged for.
     pub on_a_page: u32,
+    tried: Option<Tried>,
+}
+
+/// A person had it read at once.
+#[derive(Debug, Clone, Copy)]
+struct Tried {
+    at: Time,
+    /// A read left though a limit was shut.
+    used: bool,
+    refused: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -58,6 +73,30 @@ impl Set {
 
     pub fn wrote(&mut self, now: Time) {
         self.wrote = Some(now);
+    }
+
+    /// Its next reads leave though a limit is shut, until one of them is refused.
+    pub fn try_now(&mut self, now: Time) {
+        if self.tried.is_none_or(|tried| !tried.used || now.since(tried.at) >= TRIED_EVERY) {
+            self.tried = Some(Tried { at: now, used: false, refused: false });
+        }
+    }
+
+    pub fn is_tried(&self, now: Time) -> bool {
+        self.tried.is_some_and(|tried| !tried.refused && now.since(tried.at) <= TRIED_FOR)
+    }
+
+    /// One of its reads left though a limit was shut.
+    pub fn used_try(&mut self) {
+        if let Some(tried) = &mut self.tried {
+            tried.used = true;
+        }
+    }
+
+    pub fn refused(&mut self) {
+        if let Some(tried) = &mut self.tried {
+            tried.refused = true;
+        }
     }
 
     /// A listing begins: the one before it was as long as it was.
@@ -136,6 +175,7 @@ impl Sets {
             pages: 0,
             paging: 0,
             on_a_page: 1,
+            tried: None,
         };
         self.known[holder.place as usize] = Some((holder, set));
         self.count += 1;

@@ -151,6 +151,14 @@ async fn what_cannot_be_read_at_all_is_said() {
     assert_eq!(failed.retry_at, Some(START.plus(Span::seconds(17))));
 }
 
+#[tokio::test]
+async fn a_read_that_is_refused_for_a_day_is_tried_again_within_a_quarter_of_an_hour() {
+    let kit = kit(|_| Says::status(429, "").with("Retry-After", "86400")).await;
+    let failed = kit.look().await.unwrap_err();
+    assert_eq!(failed.refusal, Refusal::Throttled);
+    assert_eq!(failed.retry_at, Some(START.plus(Span::minutes(15))));
+}
+
 async fn rows(rows: Vec<Value>) -> poolkeeper::model::inventory::Inventory {
     let kit = kit(move |heard| match is_list(heard) {
         true => Says::json(&json!({"value": rows})),

@@ -314,3 +314,58 @@ fn what_is_kept_is_bounded() {
     }
     assert!(gate.limits(at(20_000)).len() <= 16_384);
 }
+
+/// A limit that is shut for a quarter of an hour, and a person who has it tried.
+fn shut_for_long(gate: &mut Gate) {
+    for operation in [Operation::ReadSet, Operation::List] {
+        let grant = go(ask(gate, 0, operation, LATE, at(0)));
+        let told =
+            Told { throttled: true, retry_after: Some(Span::minutes(15)), ..Told::default() };
+        gate.told(grant, &told, at(0));
+    }
+    let shut = ask(gate, 0, Operation::ReadSet, at(80_000), at(60_000));
+    assert!(matches!(shut, Asked::NotNow(_)), "{shut:?}");
+}
+
+#[test]
+fn a_person_has_a_shut_limit_tried_and_its_refusal_ends_the_try() {
+    let mut gate = Gate::default();
+    // What leaves anyhow is no try: a refusal may be the answer to it.
+    gate.try_now(&set(0), at(0));
+    shut_for_long(&mut gate);
+    gate.try_now(&set(0), at(60_000));
+    let write = ask(&mut gate, 0, Operation::Raise, at(80_000), at(60_000));
+    assert!(matches!(write, Asked::Go(_)), "the limits of writes are not shut");
+    let other = ask(&mut gate, 1, Operation::ReadSet, at(80_000), at(60_000));
+    assert!(matches!(other, Asked::NotNow(_)), "it is tried for this set alone: {other:?}");
+    let grant = go(ask(&mut gate, 0, Operation::ReadSet, at(80_000), at(60_000)));
+    let told = Told { throttled: true, retry_after: Some(Span::minutes(15)), ..Told::default() };
+    gate.told(grant, &told, at(61_000));
+    for second in [61, 62, 100] {
+        let again = at(second * 1_000);
+        gate.try_now(&set(0), again);
+        let shut = ask(&mut gate, 0, Operation::List, again.plus(READ_PATIENCE), again);
+        assert!(matches!(shut, Asked::NotNow(_)), "{second}: {shut:?}");
+    }
+    gate.try_now(&set(0), at(120_000));
+    goes(ask(&mut gate, 0, Operation::ReadSet, at(140_000), at(120_000)));
+}
+
+#[test]
+fn a_try_that_is_answered_opens_the_limit_again() {
+    let mut gate = Gate::default();
+    shut_for_long(&mut gate);
+    gate.try_now(&set(0), at(60_000));
+    for operation in [Operation::ReadSet, Operation::List] {
+        let grant = go(ask(&mut gate, 0, operation, at(80_000), at(60_000)));
+        gate.told(grant, &Told::default(), at(61_000));
+    }
+    let other = ask(&mut gate, 1, Operation::ReadSet, at(140_000), at(120_000));
+    assert!(matches!(other, Asked::Go(_)), "{other:?}");
+    // Nothing is tried that does not leave at once.
+    let mut late = Gate::default();
+    shut_for_long(&mut late);
+    late.try_now(&set(0), at(60_000));
+    let shut = ask(&mut late, 0, Operation::ReadSet, at(120_000), at(100_000));
+    assert!(matches!(shut, Asked::NotNow(_)), "the try is over: {shut:?}");
+}

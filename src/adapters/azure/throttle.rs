@@ -163,6 +163,10 @@ const CHARGE: &str = "x-ms-request-charge";
 // A day: whoever says more means "not soon", and a slip must not stop a pool for ever.
 const LONGEST_WAIT: Span = Span::days(1);
 
+/// The same, of a read.
+// 15 min: no limit of reads takes longer to fill up, and the daemon repairs no pool that it cannot read.
+const LONGEST_WAIT_TO_READ: Span = Span::minutes(15);
+
 /// Names of buckets taken from one answer.
 // 16: five were seen at once, and more would be no buckets but noise.
 const MOST_NAMES: usize = 16;
@@ -215,6 +219,14 @@ impl ThrottleHint {
             None if room => self.remaining.push((name.into(), left)),
             None => {}
         }
+    }
+
+    /// As the answer to a call of this kind.
+    pub fn of(mut self, class: Class) -> Self {
+        if !class.is_write() {
+            self.retry_after = self.retry_after.map(|wait| wait.min(LONGEST_WAIT_TO_READ));
+        }
+        self
     }
 
     /// When to ask again, where it was told.

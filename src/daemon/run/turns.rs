@@ -380,14 +380,15 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     /// Asked for a pool that is not there: the ask is in the store, and waits for its file.
     fn asked(&mut self, pool: &PoolName, now: Time) {
         match self.kept.contains_key(pool) {
-            true => self.wake.ask(pool, Why::Operator, now),
+            true => self.overheard(pool, now),
             false => tracing::warn!(pool = pool.as_str(), "asked for, and not managed"),
         }
     }
 
     /// Of pools in nobody's care others may have asked as well: that waits for their files.
     fn overheard(&mut self, pool: &PoolName, now: Time) {
-        if self.kept.contains_key(pool) {
+        if let Some(kept) = self.kept.get(pool) {
+            self.live.pacer().try_now(&kept.policy.scale_set);
             self.wake.ask(pool, Why::Operator, now);
         }
     }

@@ -300,7 +300,8 @@ impl Arm {
         let (status, headers, body) = raw.deconstruct();
         let status = u16::from(status);
         span.record("status", status);
-        let reply = Reply::heard(status, headers, body.into(), self.clock.now());
+        let mut reply = Reply::heard(status, headers, body.into(), self.clock.now());
+        reply.hint = reply.hint.of(ask.asked.class);
         self.compare_clocks(&reply, left);
         leave.told(&reply.hint);
         let (id, charge) = (reply.request_id().unwrap_or(""), reply.hint.charge);
