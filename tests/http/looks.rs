@@ -1,12 +1,13 @@
 //! What may be looked at.
 
-use poolkeeper::api::http::{Scene, roll};
+use poolkeeper::api::http::{Scene, Trouble, roll};
 use poolkeeper::memory::{Loaded, Store, Told};
 use poolkeeper::model::action::Verb;
 use poolkeeper::model::budget::{Hold, HoldReason};
 use poolkeeper::model::ids::{EntryId, InstanceId};
 use poolkeeper::model::machine::Condition;
 use poolkeeper::model::plan::Facts;
+use poolkeeper::model::time::Span;
 use std::sync::Arc;
 
 use crate::contract::operations;
@@ -41,6 +42,27 @@ async fn every_look_is_answered_and_known_again() {
             assert_eq!(again.status, status, "{path} with {known}");
             assert_eq!(again.header("etag"), tag, "{path}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_pool_in_trouble_is_looked_at_again_when_it_is_tried_again() {
+    let kit = Kit::open().await;
+    let again = |path: &'static str| {
+        let kit = &kit;
+        async move { kit.get(path).await.json()["again"].clone() }
+    };
+    let (status, explain) = ("/api/v1/pools/web/status", "/api/v1/pools/web/explain");
+    let before = again(status).await;
+    assert!(before.is_string() && before == again(explain).await, "{before}");
+    let retry = NOW.plus(Span::minutes(115));
+    let say = "the cloud answers 429".into();
+    let trouble = Trouble { say, since: NOW, retry: Some(retry) };
+    for pool in kit.house.lock().pools.values_mut() {
+        pool.trouble = Some(trouble.clone());
+    }
+    for path in [status, explain] {
+        assert_eq!(again(path).await, retry.to_string(), "{path}");
     }
 }
 

@@ -47,6 +47,14 @@ pub struct Pool {
 }
 
 /// What the last decision of a pool was made from, and the decision: all of one moment, since a report names machines
+impl Pool {
+    /// When its next turn is due. Where turns fail that is the next try, and not what the last good one wanted.
+    pub fn looked_at_again(&self) -> Option<Time> {
+        let retry = self.trouble.as_ref().and_then(|trouble| trouble.retry);
+        retry.or_else(|| self.report.as_ref().map(|report| report.again))
+    }
+}
+
 /// by their place in the list.
 #[derive(Debug, Clone)]
 pub struct Scene {

@@ -85,7 +85,9 @@ pub async fn plan<S, V: View>(house: &Arc<House<S, V>>, call: &Call) -> Result<A
 pub async fn explain<S, V: View>(house: &Arc<House<S, V>>, call: &Call) -> Result<Answer, Problem> {
     let scene = scene(house, call).await?;
     let planned = scene.report.planned.as_ref().ok_or_else(super::broken)?;
-    Ok(Answer::tagged(&explanation(&scene, planned)))
+    let again = known(house, call)?.looked_at_again();
+    let again = When(again.unwrap_or(scene.report.again));
+    Ok(Answer::tagged(&Explanation { again, ..explanation(&scene, planned) }))
 }
 
 /// Of the pool; who explains a machine says more.
@@ -163,7 +165,7 @@ fn of_pool(pool: &Pool) -> PoolStatus {
         scale_set: pool.policy.scale_set.to_string(),
         origin,
         at: turn.map(|turn| When(turn.at)),
-        again: turn.map(|turn| When(turn.again)),
+        again: pool.looked_at_again().map(When),
         numbers: report.map(of_numbers),
         phase: report.map_or(RolloutPhase::None, |report| report.rollout.phase).name(),
         holds: report.map(|report| report.holds.iter().map(of_hold).collect()).unwrap_or_default(),
