@@ -8,6 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use poolkeeper::api::http::auth::{Door, Role, Tokens, tokens};
 use poolkeeper::api::http::{Api, Origin, Pool, Readiness, Scene, View};
+use poolkeeper::api::v1::diagnostic::Diagnostic;
 use poolkeeper::api::v1::pool::Pools;
 use poolkeeper::memory::{Audit, Commit, Desk, Found, Line, MemoryStore, Store, Told};
 use poolkeeper::model::ids::{AskId, Epoch, InstanceId, PoolName, Revision, VmId};
@@ -53,6 +54,7 @@ pub struct Known {
     /// It takes no document in.
     pub refuses: bool,
     pub refused: Option<(PoolName, Box<str>)>,
+    pub faults: Vec<Diagnostic>,
     /// By status.
     pub answered: BTreeMap<u16, u32>,
     pub approvals: u32,
@@ -123,6 +125,10 @@ impl View for House {
 
     fn refused(&self) -> Vec<(PoolName, Box<str>)> {
         self.lock().refused.iter().cloned().collect()
+    }
+
+    fn faults(&self) -> Vec<Diagnostic> {
+        self.lock().faults.clone()
     }
 
     async fn let_go(&self, name: &PoolName) -> bool {
@@ -262,6 +268,7 @@ impl Kit {
             ready: true,
             refuses: false,
             refused: None,
+            faults: Vec::new(),
             answered,
             approvals: 1,
             audited: Vec::new(),

@@ -1,6 +1,8 @@
 //! What may be looked at.
 
 use poolkeeper::api::http::{Scene, Trouble, roll};
+use poolkeeper::api::v1::diagnostic::{Code, Diagnostic};
+use poolkeeper::api::v1::node::Place;
 use poolkeeper::memory::{Loaded, Store, Told};
 use poolkeeper::model::action::Verb;
 use poolkeeper::model::budget::{Hold, HoldReason};
@@ -64,6 +66,21 @@ async fn a_pool_in_trouble_is_looked_at_again_when_it_is_tried_again() {
     for path in [status, explain] {
         assert_eq!(again(path).await, retry.to_string(), "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_list_of_pools_names_the_faults_of_their_files() {
+    let kit = Kit::open().await;
+    assert_eq!(kit.get("/api/v1/pools").await.json()["faults"], serde_json::json!([]));
+    let fault = Diagnostic::new(Place::START, "count", Code::BadValue, "must be a number");
+    let fault = Diagnostic { file: Some("pools/web.yaml".to_owned()), ..fault };
+    kit.house.lock().faults = vec![fault; 101];
+    let faults = kit.get("/api/v1/pools").await.json()["faults"].clone();
+    assert_eq!(faults.as_array().unwrap().len(), 100, "a hundred at most");
+    assert!(faults[0].as_str().unwrap().starts_with("pools/web.yaml:1:1: count"), "{faults}");
+    // Anybody may ask whether it lives: that names no file.
+    let health = kit.get("/health").await;
+    assert!(!health.text.contains("web.yaml"), "{}", health.text);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::api::v1::diagnostic::Diagnostic;
 use crate::memory::{Audit, Loaded};
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
@@ -46,7 +47,6 @@ pub struct Pool {
     pub ignored: Option<Box<str>>,
 }
 
-/// What the last decision of a pool was made from, and the decision: all of one moment, since a report names machines
 impl Pool {
     /// When its next turn is due. Where turns fail that is the next try, and not what the last good one wanted.
     pub fn looked_at_again(&self) -> Option<Time> {
@@ -55,6 +55,7 @@ impl Pool {
     }
 }
 
+/// What the last decision of a pool was made from, and the decision: all of one moment, since a report names machines
 /// by their place in the list.
 #[derive(Debug, Clone)]
 pub struct Scene {
@@ -143,6 +144,9 @@ pub trait View: Send + Sync + 'static {
 
     /// Documents in the store that are not taken in, and why.
     fn refused(&self) -> Vec<(PoolName, Box<str>)>;
+
+    /// What is wrong with pool files and documents now.
+    fn faults(&self) -> Vec<Diagnostic>;
 
     /// A person removes a pool whose file is missing. Ready when [`View::pool`] shows it no more.
     fn let_go(&self, name: &PoolName) -> impl Future<Output = bool> + Send;

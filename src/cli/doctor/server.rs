@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::api::client::Request;
-use crate::api::v1::resources::read::ReadyRead;
+use crate::api::v1::resources::read::{PoolListRead, ReadyRead};
 use crate::cli::client::{Line, Server};
 use crate::cli::exit::Failure;
 use crate::cli::text::{count, list};
@@ -29,7 +29,7 @@ pub(super) fn examine(server: &Server) -> Vec<Check> {
     // Whoever may not look is told so once.
     match line.send(&Request::get(&["metrics"])) {
         Ok(metrics) => {
-            checks.extend(by_metrics(&metrics));
+            checks.extend(by_metrics(&metrics, &faults(&line)));
             checks.push(pools(&line).unwrap_or_else(|failure| failed("pools", failure)));
         }
         Err(failure) => checks.push(failed("token", failure)),
@@ -87,7 +87,7 @@ fn values<'m>(metrics: &'m str, family: &'m str) -> impl Iterator<Item = (&'m st
     })
 }
 
-fn by_metrics(metrics: &str) -> Vec<Check> {
+fn by_metrics(metrics: &str, faults: &[String]) -> Vec<Check> {
     let lease = values(metrics, "poolkeeper_lease_remaining_seconds").next();
     let leader = match lease {
         Some((_, left)) if left > 0.0 => {
@@ -97,7 +97,7 @@ fn by_metrics(metrics: &str) -> Vec<Check> {
         Some(_) => check("leader", Outcome::Note, "this process does not lead"),
         None => check("leader", Outcome::Unknown, "it does not tell whether it leads"),
     };
-    vec![leader, laws(metrics), files(metrics)]
+    vec![leader, laws(metrics), files(metrics, faults)]
 }
 
 fn laws(metrics: &str) -> Check {
@@ -120,18 +120,23 @@ fn laws(metrics: &str) -> Check {
     Check { next: Some(next.to_owned()), ..check(NAME, Outcome::Finding, say) }
 }
 
-fn files(metrics: &str) -> Check {
+/// What is wrong with pool files, as far as the server says it. Where it cannot be asked, the check of the pools tells.
+fn faults(line: &Line) -> Vec<String> {
+    let list = line.read::<PoolListRead>(&Request::get(&["pools"]).with("limit", 1));
+    list.map(|(_, list)| list.faults).unwrap_or_default()
+}
+
+fn files(metrics: &str, named: &[String]) -> Check {
     const NAME: &str = "poolFiles";
     match values(metrics, "poolkeeper_pool_file_faults").next() {
         None => check(NAME, Outcome::Unknown, "it does not tell whether pool files have faults"),
-        Some((_, faults)) if faults > 0.0 => Check {
-            next: Some("`poolkeeper validate` with its folder of pool files names each".to_owned()),
-            ..check(
-                NAME,
-                Outcome::Finding,
-                format!("{faults} faults; pools of such files go on as they were"),
-            )
-        },
+        Some((_, faults)) if faults > 0.0 => {
+            let known = list(named.iter().map(String::as_str), NAMES);
+            let known = if named.is_empty() { known } else { format!(": {known}") };
+            let say = format!("{faults} faults; pools of such files go on as they were{known}");
+            let next = "`poolkeeper validate` with its folder of pool files names each";
+            Check { next: Some(next.to_owned()), ..check(NAME, Outcome::Finding, say) }
+        }
         Some(_) => check(NAME, Outcome::Fine, "no fault in them"),
     }
 }
@@ -169,16 +174,18 @@ mod tests {
         let metrics = "# HELP poolkeeper_law_violations_total x\npoolkeeper_law_violations_total{law=\"3\"} 2\n\
             poolkeeper_law_violations_total{law=\"4\"} 0\npoolkeeper_pool_file_faults 1\n\
             poolkeeper_pool_file_faults_other 9\npoolkeeper_lease_remaining_seconds 12.4\n";
-        let checks = by_metrics(metrics);
+        let fault = "pools/web.yaml:3:1: name: there is no key nmae".to_owned();
+        let checks = by_metrics(metrics, std::slice::from_ref(&fault));
         let told: Vec<(&str, Outcome)> =
             checks.iter().map(|check| (check.name, check.outcome)).collect();
         let (fine, finding) = (Outcome::Fine, Outcome::Finding);
         assert_eq!(told, [("leader", fine), ("lawViolations", finding), ("poolFiles", finding)]);
         assert_eq!(checks[1].say, "plans were refused: law 3 2 times");
-        assert!(checks[2].say.starts_with("1 faults"), "{}", checks[2].say);
-        let silent = by_metrics("");
+        let said = &checks[2].say;
+        assert!(said.starts_with("1 faults") && said.ends_with(&fault), "{said}");
+        let silent = by_metrics("", &[]);
         assert!(silent.iter().all(|check| check.outcome == Outcome::Unknown), "{silent:?}");
         let calm = "poolkeeper_law_violations_total{law=\"3\"} 0\npoolkeeper_pool_file_faults 0\n";
-        assert!(by_metrics(calm)[1..].iter().all(|check| check.outcome == fine));
+        assert!(by_metrics(calm, &[])[1..].iter().all(|check| check.outcome == fine));
     }
 }

@@ -118,6 +118,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
         self.0.refused().to_vec()
     }
 
+    fn faults(&self) -> Vec<Diagnostic> {
+        self.0.board.house().faults
+    }
+
     async fn let_go(&self, name: &PoolName) -> bool {
         self.0.take_up(Some(name.clone())).await
     }

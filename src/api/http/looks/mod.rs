@@ -35,6 +35,9 @@ fn known<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Pool, Problem> 
     house.view.pool(&name).ok_or_else(|| Problem::not_found("pool", name.as_str()))
 }
 
+/// Faults that a list of pools shows.
+const MOST_FAULTS: usize = 100;
+
 /// What the last turn decided from; a pool that had none yet has no plan to show.
 async fn scene<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Scene, Problem> {
     let pool = known(house, call)?;
@@ -63,7 +66,9 @@ pub fn pools<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Answer, Pro
     let refused =
         refused.map(|(name, why)| RefusedDocument { name: name.to_string(), message: why.into() });
     let (refused, kind) = (refused.collect(), "PoolList");
-    Ok(Answer::tagged(&PoolList { api_version: API_VERSION, kind, items, refused, next }))
+    let faults = house.view.faults();
+    let faults = faults.iter().take(MOST_FAULTS).map(ToString::to_string).collect();
+    Ok(Answer::tagged(&PoolList { api_version: API_VERSION, kind, items, refused, faults, next }))
 }
 
 pub fn pool<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Answer, Problem> {

@@ -88,6 +88,8 @@ answers! {
         pub items: Vec<PoolStatus>,
         /// Documents that were applied and are not taken in. `remove` takes each away.
         pub refused: Vec<RefusedDocument>,
+        /// What is wrong with pool files and documents, each with its place; a hundred at most.
+        pub faults: Vec<String>,
         /// Give it as `after` for the next page; null: that was the last.
         pub next: Option<String>,
     }

@@ -234,6 +234,14 @@ pub struct ExplanationRead {
     pub becomes: Option<String>,
 }
 
+/// What a list of pools says beside the pools.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PoolListRead {
+    /// An older server names none.
+    #[serde(default)]
+    pub faults: Vec<String>,
+}
+
 /// Whether the process does its work.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ReadyRead {
