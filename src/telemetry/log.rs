@@ -6,7 +6,7 @@
 use std::io;
 
 use tracing::level_filters::LevelFilter;
-use tracing::{Level, Subscriber};
+use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
@@ -77,15 +77,15 @@ impl Log {
         let others = level.min(LevelFilter::WARN);
         let told = Targets::new().with_default(others).with_target("poolkeeper", level);
         let told = told.with_target(AUDIT, LevelFilter::INFO);
-        let lines = tracing_subscriber::fmt::layer().with_writer(to);
+        let lines = tracing_subscriber::fmt::layer();
         let registry = tracing_subscriber::registry().with(traces);
         match self.format {
             Format::Text => {
-                let lines = lines.with_ansi(false).with_target(false);
+                let lines = lines.with_writer(Plain(to)).with_ansi(false).with_target(false);
                 Box::new(registry.with(lines.with_filter(told)))
             }
             Format::Json => {
-                let lines = lines.json().flatten_event(true).with_span_list(false);
+                let lines = lines.with_writer(to).json().flatten_event(true).with_span_list(false);
                 Box::new(registry.with(lines.with_filter(told)))
             }
         }
@@ -106,6 +106,44 @@ impl Log {
             }));
         }
         set
+    }
+}
+
+/// Writes each event as one line of plain text, whatever names of files and words of others stand in it.
+#[derive(Debug)]
+struct Plain<W>(W);
+
+impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Plain<W> {
+    type Writer = Plain<W::Writer>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        Plain(self.0.make_writer())
+    }
+
+    fn make_writer_for(&'w self, about: &Metadata<'_>) -> Self::Writer {
+        Plain(self.0.make_writer_for(about))
+    }
+}
+
+impl<W: io::Write> io::Write for Plain<W> {
+    /// `event` is a whole one.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event.strip_suffix(b"\n").unwrap_or(event));
+        if text.contains(char::is_control) {
+            let plain = |c: char| match c.is_control() {
+                true => c.escape_debug().to_string(),
+                false => c.to_string(),
+            };
+            let line: String = text.chars().map(plain).collect();
+            self.0.write_all(format!("{line}\n").as_bytes())?;
+        } else {
+            self.0.write_all(event)?;
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -167,6 +205,27 @@ mod tests {
             assert!(first.contains(part), "{part}: {json}");
         }
         assert_eq!(json.lines().count(), 2, "{json}");
+    }
+
+    #[test]
+    fn no_name_makes_a_line_of_its_own() {
+        for format in [Format::Text, Format::Json] {
+            let (kept, log) = (Kept::default(), Log { format, detail: Detail::Info });
+            let to = kept.clone();
+            let subscriber = log.subscriber(move || to.clone(), None);
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::warn!(
+                    path = "x\n2026-01-01 INFO forged",
+                    "y\r\nINFO {} forged",
+                    "\u{1b}[2K\u{85}"
+                );
+            });
+            let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+            assert_eq!(text.lines().count(), 1, "{text}");
+            // JSON escapes what is a control character of ASCII.
+            let is_control = |c: char| c.is_control() && (format == Format::Text || c.is_ascii());
+            assert!(text.ends_with('\n') && !text.trim_end().contains(is_control), "{text:?}");
+        }
     }
 
     #[test]
