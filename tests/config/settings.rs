@@ -7,10 +7,7 @@ use super::text;
 fn settle(text: &str) -> Vec<(&'static str, Option<String>)> {
     let file = Some(("poolkeeper.yaml".to_owned(), text.as_bytes().to_vec()));
     let settled = Sources { file, ..Sources::default() }.settle().unwrap();
-    settled
-        .values()
-        .map(|(key, value)| (key.name, value.map(|(text, _)| text.to_owned())))
-        .collect()
+    settled.values().map(|(key, value)| (key.name, value.map(|(text, _)| text))).collect()
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn the_later_wins_key_by_key_and_says_so() {
     let values = |settled: &poolkeeper::daemon::settings::Effective| {
         settled
             .values()
-            .map(|(key, value)| (key.name, value.map(|(text, _)| text.to_owned())))
+            .map(|(key, value)| (key.name, value.map(|(text, _)| text)))
             .collect::<Vec<_>>()
     };
     assert_eq!(values(&again), values(&settled), "what is printed may be used");
@@ -81,7 +81,33 @@ fn the_later_wins_key_by_key_and_says_so() {
 fn nothing_said_is_the_defaults() {
     let settled = Sources::default().settle().unwrap();
     for (key, value) in settled.values() {
-        assert_eq!(value.map_or("", |(text, _)| text), key.default);
+        assert_eq!(value.map_or(String::new(), |(text, _)| text), key.default);
     }
     assert_eq!(settled.values().count(), keys::KEYS.len());
+}
+
+#[test]
+fn no_password_of_a_value_is_shown() {
+    let addresses = [
+        "http://kim:hunter2@collector.example:4318",
+        "kim:hunter2@collector.example:4318",
+        "http://kim:hun/hunter2@collector.example/v1?key=hunter2",
+        "http://collector.example:4318/?sig=hunter2",
+    ];
+    for address in addresses {
+        let flag = Sources {
+            flags: vec![("set", "telemetry.otlp".to_owned(), address.to_owned())],
+            ..Sources::default()
+        };
+        let variables = vec![("POOLKEEPER_OIDC_ISSUER".to_owned(), address.to_owned())];
+        let variable = Sources { variables, ..Sources::default() };
+        let written = file(&format!("oidc: {{issuer: '{address}'}}\n"));
+        for sources in [flag, variable, written] {
+            let said = refused(&sources);
+            assert!(!said.contains("hunter2") && said.contains("collector.example"), "{said}");
+        }
+    }
+    let shown = file("azure: {resourceManager: 'https://kim:hunter2@arm.example/'}\n");
+    let shown = shown.settle().unwrap().to_yaml();
+    assert!(!shown.contains("hunter2") && shown.contains("arm.example"), "{shown}");
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Failure;
+use crate::daemon::settings::without_secrets;
 
 #[derive(Debug, Args)]
 pub(super) struct Flags {
@@ -90,6 +91,7 @@ impl Flags {
         let mut said = Vec::new();
         for pair in &self.set {
             let Some((key, value)) = pair.split_once('=') else {
+                let pair = without_secrets(pair);
                 let say = format!("--set {pair}: a key and a value are needed");
                 return Err(Failure::usage(say).help("write it like --set turns.atOnce=32"));
             };

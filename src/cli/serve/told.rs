@@ -10,23 +10,22 @@ use crate::daemon::settings::Effective;
 struct Document<'a> {
     api_version: &'static str,
     kind: &'static str,
-    settings: Vec<Row<'a>>,
+    settings: Vec<Row>,
     /// Variables with secrets that are set.
     not_shown: &'a [&'static str],
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct Row {
     key: &'static str,
-    value: Option<&'a str>,
+    value: Option<String>,
     from: Option<String>,
 }
 
 pub(super) fn document(settled: &Effective) -> String {
-    let settings = settled.values().map(|(key, value)| Row {
-        key: key.name,
-        value: value.map(|(text, _)| text),
-        from: value.map(|(_, from)| from.to_string()),
+    let settings = settled.values().map(|(key, value)| {
+        let (value, from) = value.map(|(text, from)| (text, from.to_string())).unzip();
+        Row { key: key.name, value, from }
     });
     let document = Document {
         api_version: API_VERSION,

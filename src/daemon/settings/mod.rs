@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use read::without_secrets;
 pub use read::{Fault, From};
 
 use super::access::Choice;
@@ -127,11 +128,15 @@ impl Sources {
 }
 
 impl Effective {
-    /// Every key with its value, if it has one, and where that came from.
-    pub fn values(&self) -> impl Iterator<Item = (&'static Key, Option<(&str, &From)>)> {
+    /// Every key with its value as it may be shown, if it has one, and where that came from.
+    pub fn values(&self) -> impl Iterator<Item = (&'static Key, Option<(String, &From)>)> {
+        let shown = |text: &String| match text.contains("://") {
+            true => without_secrets(text),
+            false => text.clone(),
+        };
         self.values
             .iter()
-            .map(|(key, value)| (*key, value.as_ref().map(|(text, from)| (text.as_str(), from))))
+            .map(move |(key, value)| (*key, value.as_ref().map(|(text, from)| (shown(text), from))))
     }
 
     /// Variables with secrets in them that are set.

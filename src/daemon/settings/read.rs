@@ -206,7 +206,15 @@ fn beside(path: &str) -> Vec<&'static str> {
 
 fn wrong(key: &Key, text: &str, at: Place) -> Option<Diagnostic> {
     let wrong = key.check(text).err()?;
-    let say = format!("{}: {}", quote(text), wrong.say);
+    let say = format!("{}: {}", quote(&without_secrets(text)), wrong.say);
     let found = Diagnostic::new(at, key.name, Code::BadValue, say);
     Some(found.allowed(wrong.allowed, text))
+}
+
+/// A value as it may be shown though it may be an address: people write passwords into those, and keys into their queries.
+pub(crate) fn without_secrets(text: &str) -> String {
+    let (place, query) = text.split_once('?').map_or((text, ""), |(place, _)| (place, "?…"));
+    let Some((before, rest)) = place.rsplit_once('@') else { return format!("{place}{query}") };
+    let scheme = before.split_once("://").map_or(String::new(), |(name, _)| format!("{name}://"));
+    format!("{scheme}…@{rest}{query}")
 }

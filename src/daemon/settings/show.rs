@@ -20,7 +20,7 @@ impl Effective {
             let indent = if section.is_empty() { "" } else { "  " };
             let (line, from) = match value {
                 Some((value, from)) => {
-                    (format!("{indent}{name}: {}", scalar(value)), from.to_string())
+                    (format!("{indent}{name}: {}", scalar(&value)), from.to_string())
                 }
                 None => (format!("{indent}# {name}:"), "not set".to_owned()),
             };
