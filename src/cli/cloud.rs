@@ -17,7 +17,7 @@ Environment, where no flag says otherwise:
   AZURE_AUTHORITY_HOST        where tokens are had
   AZURE_RESOURCE_MANAGER_URL  where the resource manager is: a region's own, or an emulator
   AZURE_TENANT_ID, AZURE_CLIENT_ID, and one of AZURE_FEDERATED_TOKEN_FILE,
-  AZURE_CLIENT_SECRET, AZURE_CLIENT_CERTIFICATE_PATH
+  AZURE_CLIENT_SECRET_FILE, AZURE_CLIENT_SECRET, AZURE_CLIENT_CERTIFICATE_PATH
                               who we are; a secret is read from here alone
   HTTPS_PROXY, NO_PROXY       the proxy, and what needs none
   SSL_CERT_FILE               certificates to trust, in PEM";

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::adapters::azure::auth::{Identity, Settings, Way};
+use crate::adapters::azure::auth::{BadSettings, Identity, Settings, Way};
 use crate::adapters::azure::cloud::{BadCloud, Cloud};
 use crate::adapters::azure::{BadNet, Net, Proxy};
 
@@ -59,6 +59,17 @@ pub enum BadAccess {
     CaUnread { path: PathBuf, from: &'static str, source: io::Error },
     #[error("HTTP cannot be set up: {say}")]
     Net { say: Box<str> },
+    #[error("{}", BadSettings::TwoSecrets)]
+    TwoSecrets,
+}
+
+impl From<BadSettings> for BadAccess {
+    fn from(bad: BadSettings) -> Self {
+        match bad {
+            BadSettings::Cloud(bad) => BadAccess::Cloud(bad),
+            BadSettings::TwoSecrets => BadAccess::TwoSecrets,
+        }
+    }
 }
 
 impl From<BadNet> for BadAccess {
@@ -84,6 +95,10 @@ impl BadAccess {
                 format!("let {from} name a readable file with certificates in PEM")
             }
             BadAccess::Net { .. } => "check --ca-file, and the proxy in HTTPS_PROXY".to_owned(),
+            BadAccess::TwoSecrets => {
+                "remove AZURE_CLIENT_SECRET: the file is the safer place, and is read again when it changes"
+                    .to_owned()
+            }
         }
     }
 }
@@ -230,6 +245,17 @@ mod tests {
             at("https://management.azure.com.example"),
             "https://management.azure.com.example/.default"
         );
+    }
+
+    #[test]
+    fn of_two_secrets_the_one_to_remove_is_named() {
+        let both =
+            [("AZURE_CLIENT_SECRET", "hunter2"), ("AZURE_CLIENT_SECRET_FILE", "/run/secret")];
+        let bad = settle(&Choice::default(), &both).unwrap_err();
+        assert!(bad.next().starts_with("remove AZURE_CLIENT_SECRET: "), "{}", bad.next());
+        assert!(!format!("{bad} {bad:?}").contains("hunter2"), "{bad:?}");
+        let empty = [("AZURE_CLIENT_SECRET", " "), ("AZURE_CLIENT_SECRET_FILE", "/run/secret")];
+        assert!(settle(&Choice::default(), &empty).is_ok());
     }
 
     #[test]

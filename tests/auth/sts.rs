@@ -11,7 +11,7 @@ use azure_core::credentials::Secret;
 use azure_core::http::headers::{HeaderName, Headers};
 use azure_core::http::{AsyncRawResponse, Body, HttpClient, Method, Request, Url};
 use azure_identity::Executor;
-use poolkeeper::adapters::azure::auth::{Settings, Token, TokenSource, Tokens, Way};
+use poolkeeper::adapters::azure::auth::{ClientSecret, Settings, Token, TokenSource, Tokens, Way};
 use poolkeeper::adapters::azure::cloud::Cloud;
 use poolkeeper::ambient::{Clock, Sleep, SystemClock};
 use poolkeeper::model::time::{Span, Time};
@@ -217,7 +217,7 @@ pub fn full(cloud: Cloud) -> Settings {
     Settings {
         tenant: Some("5d4c3b2a-0000-4000-8000-000000000001".into()),
         client: Some("5d4c3b2a-0000-4000-8000-000000000002".into()),
-        secret: Some(Secret::new(SECRET)),
+        secret: Some(ClientSecret::Value(Secret::new(SECRET))),
         ..Settings::new(cloud)
     }
 }

@@ -1,10 +1,11 @@
 //! Each way to a token as it looks on the wire, the order of trying, and the reasons when none works.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use azure_core::http::Method;
-use poolkeeper::adapters::azure::auth::{Identity, Settings, TokenSource, Way, Why};
+use poolkeeper::adapters::azure::auth::{ClientSecret, Identity, Settings, TokenSource, Way, Why};
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::time::Span;
 
@@ -50,6 +51,71 @@ async fn a_workload_identity_reads_its_file_each_time() {
         sts.asked()[0].form["client_assertion_type"],
         "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_secret_of_a_file_is_read_for_each_token() {
+    let sts = Sts::always(HOUR);
+    let file = File::new("secret", "hunter-1\n");
+    let env = |name: &str| match name {
+        "AZURE_TENANT_ID" | "AZURE_CLIENT_ID" => Some("an-id".to_owned()),
+        "AZURE_CLIENT_SECRET_FILE" => Some(file.0.display().to_string()),
+        _ => None,
+    };
+    let settings = Settings::from_env(public(), env).unwrap();
+    let tokens = sts.tokens(Settings { way: Some(Way::ClientSecret), ..settings });
+    let first = tokens.token().await.unwrap();
+    std::fs::write(&file.0, "  hunter-2\r\n").unwrap();
+    tokens.refused(&first);
+    get(&tokens).await;
+    let sent: Vec<_> = sts.asked().iter().map(|a| a.form["client_secret"].clone()).collect();
+    assert_eq!(sent, ["hunter-1", "hunter-2"]);
+    assert!(!format!("{tokens:?}").contains("hunter"), "{tokens:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_holds_no_secret_is_refused_and_never_waited_for() {
+    let folder = std::env::temp_dir().join(format!("poolkeeper-secrets-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let pipe = folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (name, text, say) in [
+        ("missing", None, "cannot be read"),
+        ("empty", Some(b" \n".to_vec()), "is empty"),
+        ("long", Some(vec![b'x'; 65 << 10]), "is longer than 64 KiB"),
+        ("bytes", Some(vec![0xff, 0xfe]), "is no text"),
+        ("pipe", None, "is no plain file"),
+        ("", None, "is no plain file"),
+    ] {
+        let path = folder.join(name);
+        if let Some(text) = text {
+            std::fs::write(&path, text).unwrap();
+        }
+        let device = Path::new("/dev/zero");
+        for path in [path.as_path(), device] {
+            let say = if path == device { "is no plain file" } else { say };
+            let secret = Some(ClientSecret::File(path.to_owned()));
+            let certificate_file = Some(path.to_owned());
+            let federated_token_file = Some(path.to_owned());
+            let files =
+                Settings { secret, certificate_file, federated_token_file, ..full(public()) };
+            for way in [Way::ClientSecret, Way::WorkloadIdentity] {
+                let sts = Sts::always(HOUR);
+                let failed = sts.tokens(Settings { way: Some(way), ..files.clone() });
+                let failed = failed.token().await.unwrap_err().to_string();
+                assert!(failed.ends_with(say), "{name}: {failed}");
+                assert_eq!(sts.count(), 0);
+            }
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn two_secrets_are_one_too_many() {
+    let env = |name: &str| name.starts_with("AZURE_CLIENT_SECRET").then(|| "hunter".to_owned());
+    let said = Settings::from_env(public(), env).unwrap_err().to_string();
+    assert_eq!(said, "AZURE_CLIENT_SECRET and AZURE_CLIENT_SECRET_FILE are both set");
 }
 
 /// What a pod with an AKS identity binding is given: its token is for the cluster's own proxy, and Entra takes none of it.

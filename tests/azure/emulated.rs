@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::Request;
 use azure_core::credentials::Secret;
 use poolkeeper::act::{Answer, ChangeCloud, Order, Poll};
-use poolkeeper::adapters::azure::auth::{Settings, TokenSource, Tokens, Way};
+use poolkeeper::adapters::azure::auth::{ClientSecret, Settings, TokenSource, Tokens, Way};
 use poolkeeper::adapters::azure::cloud::Cloud;
 use poolkeeper::adapters::azure::throttle::Unpaced;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
@@ -51,7 +51,7 @@ pub async fn of_seed(seed: Value, secret: &str) -> (Emulator, Azure, Arc<Tokens<
         way: Some(Way::ClientSecret),
         tenant: Some(tenant.into()),
         client: Some("app".into()),
-        secret: Some(Secret::new(secret.to_owned())),
+        secret: Some(ClientSecret::Value(Secret::new(secret.to_owned()))),
         ..Settings::new(cloud.clone())
     };
     let tokens = Arc::new(Tokens::new(settings, Arc::clone(&http), SystemClock));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use poolkeeper::act::{Answer, ChangeCloud, Order};
-use poolkeeper::adapters::azure::auth::{Settings, TokenSource, Tokens, Way};
+use poolkeeper::adapters::azure::auth::{ClientSecret, Settings, TokenSource, Tokens, Way};
 use poolkeeper::adapters::azure::cloud::Cloud;
 use poolkeeper::adapters::azure::throttle::Unpaced;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
@@ -49,7 +49,7 @@ fn adapter(base: &str, net: &Net) -> Azure {
         way: Some(Way::ClientSecret),
         tenant: Some(TENANT.into()),
         client: Some("anybody".into()),
-        secret: Some(azure_core::credentials::Secret::new("anything".to_owned())),
+        secret: Some(ClientSecret::Value("anything".into())),
         ..Settings::new(cloud.clone())
     };
     let tokens: Arc<dyn TokenSource> =

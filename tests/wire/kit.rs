@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use azure_core::credentials::Secret;
 use azure_core::http::HttpClient;
-use poolkeeper::adapters::azure::auth::{Settings as Auth, Tokens, Way};
+use poolkeeper::adapters::azure::auth::{ClientSecret, Settings as Auth, Tokens, Way};
 use poolkeeper::adapters::azure::cloud::Cloud;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::{Clock, Sleep};
@@ -176,7 +176,7 @@ fn tokens_by<C: Sleep + Send + Sync>(
         way: Some(way),
         tenant: Some(TENANT.into()),
         client: Some("app".into()),
-        secret: Some(Secret::new("right")),
+        secret: Some(ClientSecret::Value(Secret::new("right"))),
         ..Auth::new(cloud.clone())
     };
     Arc::new(Tokens::new(settings, Arc::clone(http), clock))

@@ -130,7 +130,9 @@ fn remedy(tried: &Tried) -> &'static str {
         (_, Way::WorkloadIdentity) => {
             "on Kubernetes: label the pod azure.workload.identity/use=true, so that its token file and ids are set"
         }
-        (_, Way::ClientSecret) => "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
+        (_, Way::ClientSecret) => {
+            "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET_FILE (or AZURE_CLIENT_SECRET)"
+        }
         (_, Way::ClientCertificate) => {
             "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_CERTIFICATE_PATH (PEM, with its key)"
         }

@@ -142,7 +142,7 @@ keys! {
     AUDIENCE = "azure.audience", "POOLKEEPER_AZURE_AUDIENCE", "", Kind::Text,
         "For whom tokens are made out.";
     AUTH = "azure.auth", "POOLKEEPER_AZURE_AUTH", "", Kind::Word(WAYS),
-        "How we say who we are. Where not set, each way is tried in this order. A secret is read from AZURE_CLIENT_SECRET alone.";
+        "How we say who we are. Where not set, each way is tried in this order. A secret is read from AZURE_CLIENT_SECRET_FILE or AZURE_CLIENT_SECRET alone.";
     TENANT = "azure.tenant", "POOLKEEPER_AZURE_TENANT", "", Kind::Text,
         "The tenant that gives the token. Where not set: AZURE_TENANT_ID.";
     CLIENT = "azure.clientId", "POOLKEEPER_AZURE_CLIENT_ID", "", Kind::Text,

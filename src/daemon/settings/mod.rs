@@ -46,7 +46,8 @@ pub struct Effective {
 }
 
 /// Variables that hold what must not be seen.
-const SECRETS: [&str; 2] = ["AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH"];
+const SECRETS: [&str; 3] =
+    ["AZURE_CLIENT_SECRET", "AZURE_CLIENT_SECRET_FILE", "AZURE_CLIENT_CERTIFICATE_PATH"];
 
 /// Where pools are remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]

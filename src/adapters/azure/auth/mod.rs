@@ -6,6 +6,7 @@
 
 mod assertion;
 mod failed;
+mod file;
 mod line;
 mod settings;
 mod token;
@@ -13,7 +14,7 @@ mod tokens;
 mod ways;
 
 pub use failed::{AuthFailed, Tried, Why};
-pub use settings::{Identity, Settings, Way};
+pub use settings::{BadSettings, ClientSecret, Identity, Settings, Way};
 pub use token::{Token, WrongOrigin};
 pub use tokens::Tokens;
 

@@ -44,6 +44,23 @@ pub enum Identity {
     ResourceId(Box<str>),
 }
 
+/// Where the secret of an application comes from.
+#[derive(Debug, Clone)]
+pub enum ClientSecret {
+    Value(Secret),
+    /// Read for each token that is asked for.
+    File(PathBuf),
+}
+
+/// Why the environment does not say who we are.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadSettings {
+    #[error(transparent)]
+    Cloud(#[from] BadCloud),
+    #[error("AZURE_CLIENT_SECRET and AZURE_CLIENT_SECRET_FILE are both set")]
+    TwoSecrets,
+}
+
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub cloud: Cloud,
@@ -52,7 +69,7 @@ pub struct Settings {
     pub tenant: Option<Box<str>>,
     pub client: Option<Box<str>>,
     pub federated_token_file: Option<PathBuf>,
-    pub secret: Option<Secret>,
+    pub secret: Option<ClientSecret>,
     /// PEM: the certificate, those it was issued by, and its RSA key.
     pub certificate_file: Option<PathBuf>,
     /// Send the certificates too, for applications that trust an issuer and a name instead of one certificate.
@@ -84,12 +101,20 @@ impl Settings {
     }
 
     /// As the cloud's own tools are told by their environment.
-    pub fn from_env(cloud: Cloud, get: impl Fn(&str) -> Option<String>) -> Result<Self, BadCloud> {
+    pub fn from_env(
+        cloud: Cloud,
+        get: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, BadSettings> {
         let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
         let text = |name: &str| get(name).map(String::into_boxed_str);
         let cloud = match get("AZURE_AUTHORITY_HOST") {
             Some(authority) => cloud.with_authority(&authority)?,
             None => cloud,
+        };
+        let secret = match (get("AZURE_CLIENT_SECRET"), get("AZURE_CLIENT_SECRET_FILE")) {
+            (Some(_), Some(_)) => return Err(BadSettings::TwoSecrets),
+            (Some(value), None) => Some(ClientSecret::Value(value.into())),
+            (None, file) => file.map(PathBuf::from).map(ClientSecret::File),
         };
         let cluster_exchanges_tokens = get("AZURE_KUBERNETES_TOKEN_PROXY").is_some();
         let on =
@@ -101,7 +126,7 @@ impl Settings {
             tenant: text("AZURE_TENANT_ID"),
             client: text("AZURE_CLIENT_ID"),
             federated_token_file: get("AZURE_FEDERATED_TOKEN_FILE").map(PathBuf::from),
-            secret: get("AZURE_CLIENT_SECRET").map(Secret::from),
+            secret,
             certificate_file: get("AZURE_CLIENT_CERTIFICATE_PATH").map(PathBuf::from),
             send_certificates: on("AZURE_CLIENT_SEND_CERTIFICATE_CHAIN"),
             identity: None,

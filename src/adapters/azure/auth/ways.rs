@@ -13,8 +13,9 @@ use azure_identity::{
 
 use super::assertion::{About, Signer, Written};
 use super::failed::{NO_TOKEN, Tried, Why};
+use super::file::Files;
 use super::line::Line;
-use super::settings::{Identity, Settings, Way};
+use super::settings::{ClientSecret, Identity, Settings, Way};
 use crate::ambient::Sleep;
 use crate::model::time::Span;
 
@@ -33,6 +34,7 @@ const PATIENCE: Span = Span::seconds(10);
 #[derive(Debug)]
 pub(super) struct Ways<C> {
     pub settings: Settings,
+    pub files: Files,
     pub http: Arc<dyn HttpClient>,
     pub clock: C,
     /// Runs the Azure CLI; `None`: as a process of its own.
@@ -54,7 +56,7 @@ impl<C: Sleep + Sync> Ways<C> {
         {
             self.look_for_machine_service().await?;
         }
-        let credential = self.credential(way, line)?;
+        let credential = self.within(PATIENCE, self.credential(way, line)).await??;
         let scope = self.settings.cloud.scope();
         let scopes = [scope.as_str()];
         let asked = self.within(PATIENCE, credential.get_token(&scopes, None)).await;
@@ -68,18 +70,22 @@ impl<C: Sleep + Sync> Ways<C> {
         }
     }
 
-    fn credential(&self, way: Way, line: &Arc<Line>) -> Result<Arc<dyn TokenCredential>, Why> {
+    async fn credential(
+        &self,
+        way: Way,
+        line: &Arc<Line>,
+    ) -> Result<Arc<dyn TokenCredential>, Why> {
         match way {
-            Way::WorkloadIdentity => self.workload(line),
+            Way::WorkloadIdentity => self.workload(line).await,
             Way::ManagedIdentity => self.managed(line),
-            Way::ClientSecret => self.secret(line),
-            Way::ClientCertificate => self.certificate(line),
+            Way::ClientSecret => self.secret(line).await,
+            Way::ClientCertificate => self.certificate(line).await,
             Way::AzureCli => self.cli(),
         }
     }
 
-    /// The file is read at each try: whoever writes it writes it anew before it is too old.
-    fn workload(&self, line: &Arc<Line>) -> Result<Arc<dyn TokenCredential>, Why> {
+    /// The file is read at each try: the cluster writes it anew before it is too old.
+    async fn workload(&self, line: &Arc<Line>) -> Result<Arc<dyn TokenCredential>, Why> {
         if self.settings.cluster_exchanges_tokens {
             let what = "AZURE_KUBERNETES_TOKEN_PROXY";
             return Err(Why::Unusable { what, say: IDENTITY_BINDING });
@@ -87,13 +93,8 @@ impl<C: Sleep + Sync> Ways<C> {
         let file = self.settings.federated_token_file.as_ref();
         let file = file.ok_or(Why::NotSet("AZURE_FEDERATED_TOKEN_FILE"))?;
         let (tenant, client) = self.who()?;
-        let unusable = |say| Why::Unusable { what: "the federated token file", say };
-        let text = std::fs::read_to_string(file).map_err(|_| unusable("cannot be read"))?;
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(unusable("is empty"));
-        }
-        self.with_assertion(tenant, client, Written(text.to_owned().into()), line)
+        let token = self.files.read_secret(file, "the federated token file").await?;
+        self.with_assertion(tenant, client, Written(token), line)
     }
 
     fn managed(&self, line: &Arc<Line>) -> Result<Arc<dyn TokenCredential>, Why> {
@@ -117,21 +118,26 @@ impl<C: Sleep + Sync> Ways<C> {
         })?)
     }
 
-    fn secret(&self, line: &Arc<Line>) -> Result<Arc<dyn TokenCredential>, Why> {
-        let secret = self.settings.secret.clone().ok_or(Why::NotSet("AZURE_CLIENT_SECRET"))?;
+    async fn secret(&self, line: &Arc<Line>) -> Result<Arc<dyn TokenCredential>, Why> {
+        let secret = self.settings.secret.as_ref().ok_or(Why::NotSet("AZURE_CLIENT_SECRET"))?;
         let (tenant, client) = self.who()?;
+        let secret = match secret {
+            ClientSecret::Value(secret) => secret.clone(),
+            ClientSecret::File(file) => {
+                self.files.read_secret(file, "the client secret file").await?
+            }
+        };
         let options = ClientSecretCredentialOptions { client_options: self.options(line) };
         let made = ClientSecretCredential::new(tenant, client.to_owned(), secret, Some(options));
         Ok(made.map_err(|_| TENANT)?)
     }
 
     /// The file is read at each try: certificates are renewed.
-    fn certificate(&self, line: &Arc<Line>) -> Result<Arc<dyn TokenCredential>, Why> {
+    async fn certificate(&self, line: &Arc<Line>) -> Result<Arc<dyn TokenCredential>, Why> {
         let file = self.settings.certificate_file.as_ref();
         let file = file.ok_or(Why::NotSet("AZURE_CLIENT_CERTIFICATE_PATH"))?;
         let (tenant, client) = self.who()?;
-        let unread = Why::Unusable { what: "the certificate file", say: "cannot be read" };
-        let signer = Signer::read(&std::fs::read(file).map_err(|_| unread)?)?;
+        let signer = Signer::read(&self.files.read(file, "the certificate file").await?)?;
         let endpoint = format!("/{tenant}/oauth2/v2.0/token");
         let audience = self.settings.cloud.authority().join(&endpoint).map_err(|_| TENANT)?;
         let about = About {
