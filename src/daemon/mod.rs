@@ -9,6 +9,7 @@ mod access;
 pub mod board;
 pub mod checkup;
 pub mod door;
+mod dumps;
 mod folder;
 mod house;
 mod metrics;

@@ -52,6 +52,8 @@ const CRATES: &[(&str, Where)] = &[
     // How logs are written has one home.
     ("tracing_subscriber", Where::Rooms(&["telemetry"])),
     ("rusqlite", Where::Rooms(&["adapters::sqlite"])),
+    // What the system grants this process, without unsafe code.
+    ("rustix", Where::Rooms(&["daemon"])),
     // Settings are addresses too, and a request has a query.
     (
         "url",

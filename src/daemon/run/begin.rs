@@ -10,6 +10,7 @@ use crate::adapters::sqlite::{OpenError, Options, SqliteStore};
 use crate::ambient::{Clock, SteadyClock, SystemClock};
 use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::door::{NoDoor, listen};
+use crate::daemon::dumps;
 use crate::daemon::notify::Manager;
 use crate::daemon::settings::{Settings, StoreAt};
 use crate::daemon::traces::Carrying;
@@ -49,6 +50,11 @@ pub async fn begin(
 ) -> Result<Ended, BeginError> {
     // A hang-up that comes before the daemon listens for it ends nothing: what it asks for is looked at anyway.
     let _heard = signal(SignalKind::hangup()).map_err(ServeError::Signals)?;
+    if let Err(error) = dumps::forbid() {
+        tracing::warn!(
+            "a crash may write secrets to the disk, since core dumps cannot be switched off: {error}"
+        );
+    }
     let access = Access::settle(&settings.choice, &get)?;
     let manager = Manager::from_env(&get, std::process::id()).map_err(BeginError::Manager)?;
     let holder = holder(&get);
