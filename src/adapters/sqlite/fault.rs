@@ -158,6 +158,9 @@ impl From<Fault> for StoreError {
     }
 }
 
+const LOCKED: &str = "another process keeps the file locked; one that is stopped, frozen or paused in the middle of a write \
+    does not give it up: let it go on, or end it";
+
 const DAMAGED: &str = "the file is damaged; stop, and restore it from a backup";
 
 /// The words for a write or read that the database did not do.
@@ -183,10 +186,20 @@ pub(super) fn unavailable(error: &rusqlite::Error) -> StoreError {
         {
             DAMAGED.into()
         }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            "another program keeps the file locked".into()
-        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => LOCKED.into(),
         _ => error.to_string().into(),
     };
     StoreError::Unavailable(say)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_stays_is_said_to_be_that_of_a_process_that_does_not_move() {
+        let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+        let said = unavailable(&rusqlite::Error::SqliteFailure(busy, None)).to_string();
+        assert!(said.contains("stopped, frozen or paused") && said.ends_with("end it"), "{said}");
+    }
 }

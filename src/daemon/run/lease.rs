@@ -80,7 +80,11 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
                         tracing::error!("the store gives no lease: {error}");
                     }
                     said = Some(error.clone());
-                    self.board.set_house(|house| house.store = Some(why(&error)));
+                    let why = match &told {
+                        Some(by) => format!("{}; {by} was the last to lead", why(&error)).into(),
+                        None => why(&error),
+                    };
+                    self.board.set_house(|house| house.store = Some(why));
                     self.manager.waits("the store gives no lease", PATIENCE);
                     now.plus(LOOKS_AGAIN)
                 }
