@@ -29,7 +29,9 @@ fn unit_and_image_start_a_command_that_exists_with_variables_that_exist() {
     let (unit, image) = (text("systemd/poolkeeper.service"), text("container/Containerfile"));
     for text in [&unit, &image] {
         for name in variables(text) {
-            let known = name == keys::FILE || keys::KEYS.iter().any(|key| key.variable == name);
+            let of_commands = ["POOLKEEPER_SERVER", "POOLKEEPER_CA_FILE", "POOLKEEPER_TOKEN_FILE"];
+            let of_serve = name == keys::FILE || keys::KEYS.iter().any(|key| key.variable == name);
+            let known = of_serve || of_commands.contains(&name);
             assert!(known, "there is no variable {name}");
         }
     }
@@ -52,6 +54,55 @@ fn unit_and_image_start_a_command_that_exists_with_variables_that_exist() {
             && image.contains("CMD [\"serve\"]")
     );
     assert!(image.contains("USER 10001") && image.contains("--locked"));
+}
+
+/// What a daemon that was taken over could still do: each line takes something from it.
+#[test]
+fn the_unit_grants_no_more_than_the_daemon_needs() {
+    let unit = text("systemd/poolkeeper.service");
+    for line in [
+        "StartLimitIntervalSec=300",
+        "StartLimitBurst=20",
+        "StateDirectoryMode=0700",
+        "LimitNOFILE=8192",
+        "LimitCORE=0",
+        "MemoryMax=2G",
+        "TasksMax=1024",
+        "DynamicUser=yes",
+        "PrivateUsers=yes",
+        "NoNewPrivileges=yes",
+        "RestrictSUIDSGID=yes",
+        "CapabilityBoundingSet=",
+        "ProtectSystem=strict",
+        "ProtectProc=invisible",
+        "ProcSubset=pid",
+        "SystemCallFilter=~@privileged @resources",
+        "#LoadCredential=client-secret:/etc/poolkeeper/client-secret",
+        "#Environment=AZURE_CLIENT_SECRET_FILE=%d/client-secret",
+    ] {
+        assert!(unit.lines().any(|known| known == line), "{line}");
+    }
+    assert!(!unit.contains("AZURE_CLIENT_SECRET="), "no secret goes into an environment");
+}
+
+#[test]
+fn the_image_is_pinned_and_holds_nothing_but_the_daemon() {
+    let image = text("container/Containerfile");
+    let (build, last) = image.split_once("\nFROM ${BASE}\n").unwrap();
+    let pinned = |name: &str| {
+        let line = build.lines().find_map(|line| line.strip_prefix(&format!("ARG {name}=")));
+        line.is_some_and(|image| image.bytes().filter(u8::is_ascii_digit).count() >= 4)
+    };
+    assert!(pinned("BUILD") && pinned("BASE"));
+    assert_eq!(image.matches("\nFROM ").count(), 2);
+    for line in image.lines().filter(|line| line.starts_with("COPY ")) {
+        assert!(!line.contains("tests"), "{line}");
+    }
+    assert!(!last.lines().any(|line| line.starts_with("RUN ")), "the last image runs nothing");
+    assert!(last.contains("\nHEALTHCHECK "));
+    for option in ["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"] {
+        assert!(build.contains(option), "{option}");
+    }
 }
 
 fn field<'n>(node: &'n Node, key: &str) -> &'n Node {

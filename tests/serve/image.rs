@@ -76,9 +76,16 @@ fn what_is_copied_is_there_and_is_all_that_is_built_from() {
         .flat_map(|line| line.rsplit_once(' ').unwrap().0.split(' '))
         .collect();
     assert!(copied.iter().all(|name| root.join(name).exists()), "{copied:?}");
-    for needed in ["Cargo.toml", "Cargo.lock", "src", "tests"] {
+    for needed in ["Cargo.toml", "Cargo.lock", "src"] {
         assert!(copied.contains(&needed), "{needed}");
     }
+    // The tests stay outside, so the manifest that is built must not name them.
+    assert!(!copied.contains(&"tests"), "{copied:?}");
+    let build = lines.iter().find(|line| line.contains("cargo build")).unwrap();
+    assert!(
+        build.contains("sed -i '/^\\[\\[\\(test\\|bench\\)\\]\\]/,/^$/d' Cargo.toml"),
+        "{build}"
+    );
     let settings = set().remove(keys::FILE).unwrap();
     assert!(lines.contains(&format!("COPY config/poolkeeper.yaml {settings}")));
     assert_eq!(set().get("POOLKEEPER_API_LISTEN"), None);
