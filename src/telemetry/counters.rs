@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::families::{LAWS, RELOADS, REQUESTS, TURN_TIME, TURNS};
+use super::families::{LAWS, NOT_ADMITTED, RELOADS, REQUESTS, TURN_TIME, TURNS};
 use super::page::Page;
 use crate::model::time::Span;
 
@@ -40,6 +40,9 @@ impl Outcome {
 /// What requests are answered with, in classes.
 const ANSWERS: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
+/// Why requests are not let in most often: there before the first one, so that an alarm sees it.
+const REASONS: [&str; 4] = ["forbidden", "noRole", "tooManyRequests", "unauthenticated"];
+
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<Sums>);
 
@@ -51,6 +54,7 @@ struct Sums {
     seconds: f64,
     /// 2xx and so on, from 2.
     answers: [u64; ANSWERS.len()],
+    not_admitted: BTreeMap<&'static str, u64>,
     laws: BTreeMap<u8, u64>,
     reloads: u64,
 }
@@ -82,6 +86,11 @@ impl Counters {
         }
     }
 
+    /// By a code of ours: there are few.
+    pub fn not_admitted(&self, code: &'static str) {
+        *self.sums().not_admitted.entry(code).or_default() += 1;
+    }
+
     pub fn reloaded(&self) {
         self.sums().reloads += 1;
     }
@@ -98,6 +107,12 @@ impl Counters {
         let sums = self.sums();
         let each = ANSWERS.iter().zip(sums.answers);
         page.family(&REQUESTS, each.map(|(class, count)| ([*class], count as f64)));
+        let mut reasons = sums.not_admitted.clone();
+        for reason in REASONS {
+            reasons.entry(reason).or_default();
+        }
+        let each = reasons.iter().map(|(reason, count)| ([*reason], *count as f64));
+        page.family(&NOT_ADMITTED, each);
         page.family(&RELOADS, [([""; 0], sums.reloads as f64)]);
         let each =
             Outcome::ALL.map(|outcome| ([outcome.name()], sums.turns[outcome as usize] as f64));

@@ -48,6 +48,7 @@ families! {
     TOKENS = "poolkeeper_api_token_expires_timestamp_seconds" Gauge ["name"] "When the last token of a name in the tokens file ends; absent for a name with a token that does not.";
     KEYS_FAIL = "poolkeeper_api_identity_keys_failing" Gauge [] "1 while the keys of the identity provider cannot be had.";
     REQUESTS = "poolkeeper_api_requests_total" Counter ["answer"] "Requests to the API by what they were answered with: 2xx, 3xx, 4xx, 5xx.";
+    NOT_ADMITTED = "poolkeeper_api_not_admitted_total" Counter ["reason"] "Requests to the API that were not let in, by the code of the answer.";
     POOLS = "poolkeeper_pools" Gauge ["standing"] "Pools by standing: managed, or released and watched until what was begun there has ended.";
     FILES = "poolkeeper_pool_file_faults" Gauge [] "Faults in pool files now; the pools of such a file go on as they were.";
     FILES_LOOKED = "poolkeeper_pool_files_last_look_timestamp_seconds" Gauge [] "When all pool files were looked at last; absent without a folder of them.";

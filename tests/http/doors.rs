@@ -66,6 +66,25 @@ async fn nobody_comes_in_without_a_token() {
 }
 
 #[tokio::test]
+async fn the_house_hears_of_each_request_that_is_not_let_in() {
+    let kit = Kit::guarded().await;
+    kit.get("/api/v1/pools").await.is(401, "unauthenticated");
+    kit.get("/health").await.is(200, "");
+    let viewer = format!("Bearer {}", kit.tokens["viewer"]);
+    let pause = sound("POST", "/api/v1/pools/web/pause").header("authorization", viewer);
+    kit.ask(pause).await.is(403, "forbidden");
+    for _ in 0..12 {
+        kit.get("/api/v1/pools").await;
+    }
+    let heard = kit.house.lock().not_admitted.clone();
+    let told = |line: &str| heard.get(line).copied().unwrap_or(0);
+    assert_eq!(told("127.0.0.1 - unauthenticated"), 10, "{heard:?}");
+    assert_eq!(told("127.0.0.1 - tooManyRequests"), 3, "{heard:?}");
+    assert_eq!(told("127.0.0.1 viewer forbidden"), 1, "{heard:?}");
+    assert_eq!(heard.len(), 3, "{heard:?}");
+}
+
+#[tokio::test]
 async fn each_role_may_what_the_table_says_and_no_more() {
     for route in routes().iter().filter(|route| !route.path.ends_with("/events")) {
         for role in Role::ALL {

@@ -3,6 +3,7 @@
 use axum::body::{Body, BodyDataStream};
 use axum::http::Response;
 use futures_util::StreamExt;
+use poolkeeper::api::http::auth::{Door, Tokens};
 use poolkeeper::memory::Told;
 use poolkeeper::model::budget::HoldReason;
 use poolkeeper::model::time::Span;
@@ -115,22 +116,49 @@ async fn a_quiet_stream_shows_that_it_is_there_and_ends_after_its_time() {
     assert_eq!(stream.piece().await, None);
 }
 
+fn by<'a>(kit: &Kit, role: &str) -> Ask<'a> {
+    Ask::new("GET", WEB).header("authorization", format!("Bearer {}", kit.tokens[role]))
+}
+
 #[tokio::test]
-async fn there_are_only_so_many_streams() {
-    let kit = Kit::open().await;
+async fn each_who_reads_has_only_so_many_streams() {
+    let kit = Kit::guarded().await;
     let mut streams = Vec::new();
     let refused = loop {
         kit.pass(Span::seconds(1));
-        let response = kit.api.answer(Ask::new("GET", WEB).request(), HERE).await;
+        let response = kit.api.answer(by(&kit, "viewer").request(), HERE).await;
         if response.status() != 200 {
             break response.status();
         }
         streams.push(response);
         assert!(streams.len() <= 1_000);
     };
-    assert_eq!((refused.as_u16(), streams.len()), (429, 256));
+    assert_eq!((refused.as_u16(), streams.len()), (429, 32));
+    let other = kit.api.answer(by(&kit, "admin").request(), HERE).await;
+    assert_eq!(other.status(), 200, "others at the same address have theirs");
     streams.pop();
-    assert_eq!(kit.api.answer(Ask::new("GET", WEB).request(), HERE).await.status(), 200);
+    assert_eq!(kit.api.answer(by(&kit, "viewer").request(), HERE).await.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_with_its_token_and_says_so() {
+    let kit = Kit::guarded().await;
+    let mut streams = Vec::new();
+    for role in ["viewer", "admin"] {
+        streams.push(open(&kit, by(&kit, role)).await);
+    }
+    let hash = ring::digest::digest(&ring::digest::SHA256, kit.tokens["admin"].as_bytes());
+    let hash = hash.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let tokens = Tokens::read(&format!("admin admin sha256:{hash}")).unwrap();
+    assert!(kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
+    let [viewer, admin] = &mut streams[..] else { panic!("two") };
+    let last = viewer.piece().await.unwrap();
+    let data = last.strip_prefix("event: end\ndata: ").unwrap_or_else(|| panic!("{last}"));
+    let data: Value = serde_json::from_str(data.trim_end()).unwrap();
+    assert_eq!(data["code"], "unauthenticated");
+    assert_eq!(data["say"], "the stream ends: the token is not known");
+    assert_eq!(viewer.piece().await, None);
+    assert_eq!(admin.piece().await.unwrap(), ": still here\n\n", "a good token goes on");
 }
 
 #[tokio::test]

@@ -62,6 +62,8 @@ pub struct Known {
     pub audited: Vec<Audit>,
     /// Tokens that were brought after their end.
     pub expired: Vec<(String, Time)>,
+    /// By address, name and code.
+    pub not_admitted: BTreeMap<String, u32>,
 }
 
 #[derive(Clone)]
@@ -158,6 +160,11 @@ impl View for House {
 
     fn expired(&self, name: &str, at: Time) {
         self.lock().expired.push((name.to_owned(), at));
+    }
+
+    fn not_admitted(&self, client: IpAddr, name: Option<&str>, code: &'static str) {
+        let line = format!("{client} {} {code}", name.unwrap_or("-"));
+        *self.lock().not_admitted.entry(line).or_default() += 1;
     }
 
     fn metrics(&self) -> String {
@@ -273,6 +280,7 @@ impl Kit {
             approvals: 1,
             audited: Vec::new(),
             expired: Vec::new(),
+            not_admitted: BTreeMap::new(),
         };
         let known = Arc::new(Mutex::new(known));
         let house =

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::auth::Principal;
+use super::auth::{Presented, Principal};
 use super::problem::{Problem, plain};
 use super::route::{Carries, Op, Query, Route};
 use super::text::fingerprint;
@@ -33,6 +33,8 @@ pub struct Call {
     params: Vec<(String, String)>,
     query: Vec<(Query, String)>,
     pub headers: HeaderMap,
+    /// What its connection showed.
+    pub presented: Presented,
     pub body: Bytes,
 }
 
@@ -52,7 +54,8 @@ impl Call {
         }
         let query = query(route, parts.uri.query().unwrap_or_default())?;
         let (path, headers) = (parts.uri.path().to_owned(), parts.headers.clone());
-        Ok(Self { op: route.op, now, who, path, params, query, headers, body })
+        let presented = parts.extensions.get().cloned().unwrap_or_default();
+        Ok(Self { op: route.op, now, who, path, params, query, headers, presented, body })
     }
 
     pub fn param(&self, name: &str) -> &str {

@@ -26,7 +26,7 @@ mod view;
 mod wishes;
 
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -37,16 +37,17 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use axum::routing::{MethodFilter, on};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tower_service::Service;
 
 use auth::{Door, Principal, Role};
 use call::{Answer, Call, Content};
 pub use listen::{Certificate, ListenError, Listening, Pair, Seal};
 pub use plain::{Rights, read_guarded, read_plain};
-use problem::Problem;
+use problem::{Code, Problem};
 use rate::Rate;
 use route::{Op, Route, routes};
+use stream::Streams;
 pub use view::{Origin, Pool, Readiness, Scene, Trouble, View, roll};
 
 use crate::memory::{Desk, Store};
@@ -57,19 +58,17 @@ pub const MOST_BYTES: usize = crate::api::v1::node::MAX_BYTES;
 const BODY_WAIT: Duration = Duration::from_secs(10);
 /// An answer takes no longer. The store is local; what takes longer is stuck.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
-/// Streams of events at a time.
-const STREAMS: usize = 256;
 
 /// What the API stands on.
 struct House<S, V> {
     store: Arc<S>,
     view: V,
-    door: RwLock<Arc<Door>>,
+    door: watch::Sender<Arc<Door>>,
     rate: Rate,
     tries: audited::Tries,
     /// Documents are applied one at a time, so that no two pools take one scale set.
     applying: tokio::sync::Mutex<()>,
-    streams: Arc<Semaphore>,
+    streams: Arc<Streams>,
     /// True once no more is taken in: streams end.
     stopping: watch::Sender<bool>,
     described: Bytes,
@@ -99,11 +98,11 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
         let house = Arc::new(House {
             store,
             view,
-            door: RwLock::new(Arc::new(door)),
+            door: watch::Sender::new(Arc::new(door)),
             rate,
             tries: audited::Tries::default(),
             applying: tokio::sync::Mutex::default(),
-            streams: Arc::new(Semaphore::new(STREAMS)),
+            streams: Arc::default(),
             stopping: watch::Sender::new(false),
             described: openapi::document().to_string().into(),
         });
@@ -116,24 +115,27 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
 
     /// Other tokens from now on, as after a change of their file. A door stays open or guarded, as it was made.
     pub fn replace_door(&self, door: Door) -> bool {
-        let mut current = self.house.door.write().unwrap_or_else(PoisonError::into_inner);
-        let fits = current.is_open() == door.is_open();
-        if fits {
-            *current = Arc::new(door);
-        }
-        fits
+        self.house.door.send_if_modified(|current| {
+            let fits = current.is_open() == door.is_open();
+            if fits {
+                *current = Arc::new(door);
+            }
+            fits
+        })
     }
 
     fn door(&self) -> Arc<Door> {
-        Arc::clone(&self.house.door.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.house.door.borrow())
     }
 
     /// One request, from whatever carried it here.
     pub async fn answer(&self, request: Request<Body>, client: IpAddr) -> Response<Body> {
         let is_head = request.method() == Method::HEAD;
         let (mut parts, body) = request.into_parts();
-        let mut response = match self.admitted(&parts, client).await {
-            Ok(who) => {
+        let (who, admitted) = self.admitted(&parts, client).await;
+        let name = who.as_ref().map(|who| who.name.clone());
+        let mut response = match admitted {
+            Ok(()) => {
                 if let Some(who) = who {
                     parts.extensions.insert(who);
                 }
@@ -144,6 +146,9 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
             Err(problem) => problem.response(),
         };
         self.house.view.answered(response.status().as_u16());
+        if let Some(Code(code)) = response.extensions().get().filter(|_| refuses(&response)) {
+            self.house.view.not_admitted(client, name.as_deref(), code);
+        }
         let headers = response.headers_mut();
         headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
         if !headers.contains_key(CACHE_CONTROL) {
@@ -155,8 +160,24 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
         response
     }
 
+    /// Who asks, where that is known, and whether the request is let in.
+    async fn admitted(
+        &self,
+        asked: &Parts,
+        client: IpAddr,
+    ) -> (Option<Principal>, Result<(), Problem>) {
+        match self.known(asked, client).await {
+            Ok(Some(who)) => {
+                let taken = self.house.rate.known(&who.name, self.house.view.now());
+                (Some(who), taken.map_err(|later| too_many("in your name", later)))
+            }
+            Ok(None) => (None, Ok(())),
+            Err(problem) => (None, Err(problem)),
+        }
+    }
+
     /// Who asks; `None` where anybody may.
-    async fn admitted(&self, asked: &Parts, client: IpAddr) -> Result<Option<Principal>, Problem> {
+    async fn known(&self, asked: &Parts, client: IpAddr) -> Result<Option<Principal>, Problem> {
         let (now, rate) = (self.house.view.now(), &self.house.rate);
         let is_public = PUBLIC.contains(&asked.uri.path());
         if is_public {
@@ -171,11 +192,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
         }
         let presented = asked.extensions.get().cloned().unwrap_or_default();
         match door.admit(&asked.headers, &presented, now).await {
-            Ok(who) => {
-                let taken = rate.known(&who.name, now);
-                taken.map_err(|later| too_many("in your name", later))?;
-                Ok(Some(who))
-            }
+            Ok(who) => Ok(Some(who)),
             Err(problem) => {
                 if let Some((name, at)) = door.expired(&asked.headers, now) {
                     self.house.view.expired(&name, at);
@@ -186,6 +203,11 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
             }
         }
     }
+}
+
+/// Whether this is about who asks, and not about what is asked.
+fn refuses(response: &Response<Body>) -> bool {
+    matches!(response.status().as_u16(), 401 | 403 | 421 | 429)
 }
 
 fn too_many(whose: &str, later: i64) -> Problem {

@@ -1,16 +1,19 @@
 //! Lines of the history as they are written, as server-sent events. A client that comes back says which line it saw
-//! last and misses none that is still kept.
+//! last and misses none that is still kept. Whether it may look is asked again and again, and a stream whose token is
+//! refused ends with an event that says so.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use futures_util::stream;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use serde_json::json;
+use tokio::sync::watch;
 
 use super::House;
-use super::auth::Scope;
+use super::auth::{Door, Presented, Scope};
 use super::call::{Answer, Call, Content};
 use super::problem::Problem;
 use super::route::{Op, Query};
@@ -23,8 +26,13 @@ use crate::model::time::{Span, Time};
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// So that both sides, and what lies between, know that the other is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// A stream ends after this: who may look is asked again when it is resumed.
+/// Who may look is asked again after this, and at once when tokens change.
+const ASKED_AGAIN: Span = Span::seconds(15);
+/// A stream ends after this, so that none outlives what it stands on.
 const LIFE: Span = Span::hours(1);
+/// Streams at a time, and of one who reads.
+const STREAMS: usize = 256;
+const OF_ONE: usize = 32;
 /// Lines of one read.
 const LINES: usize = 100;
 /// How soon a client comes back.
@@ -40,8 +48,54 @@ struct Stream<S, V> {
     until: Time,
     news: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
-    greeted: bool,
-    _place: OwnedSemaphorePermit,
+    doors: watch::Receiver<Arc<Door>>,
+    /// Those that let it in.
+    headers: HeaderMap,
+    presented: Presented,
+    asked: Time,
+    state: State,
+    _place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Greeted,
+    /// It said why it ends.
+    Over,
+}
+
+/// Streams that are open, by who reads.
+#[derive(Debug, Default)]
+pub struct Streams(Mutex<BTreeMap<Box<str>, usize>>);
+
+/// Gives its place back when it goes.
+struct Place(Arc<Streams>, Box<str>);
+
+impl Streams {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<Box<str>, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(self: &Arc<Self>, who: &str) -> Option<Place> {
+        let mut open = self.open();
+        let (all, own) = (open.values().sum::<usize>(), open.get(who).copied().unwrap_or(0));
+        if all >= STREAMS || own >= OF_ONE {
+            return None;
+        }
+        open.insert(who.into(), own + 1);
+        Some(Place(Arc::clone(self), who.into()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.0.open();
+        if let Some(own) = open.get_mut(&self.1) {
+            *own -= 1;
+        }
+        open.retain(|_, own| *own > 0);
+    }
 }
 
 pub fn events<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<Answer, Problem>
@@ -68,15 +122,26 @@ where
             Some(Seq(last.ok_or_else(bad)?))
         }
     };
-    let place = Arc::clone(&house.streams).try_acquire_owned().map_err(|_| {
+    let place = house.streams.enter(call.who()).ok_or_else(|| {
         let status = StatusCode::TOO_MANY_REQUESTS;
         Problem::new(status, "tooManyStreams", "too many streams are open").later(5)
     })?;
     let (house, until) = (Arc::clone(house), call.now.plus(LIFE));
-    let (news, stopping) = (house.view.news(), house.stopping.subscribe());
-    let scope = call.who.as_ref().map(|who| who.scope.clone()).unwrap_or_default();
-    let stream =
-        Stream { house, pool, scope, after, until, news, stopping, greeted: false, _place: place };
+    let stream = Stream {
+        pool,
+        scope: call.who.as_ref().map(|who| who.scope.clone()).unwrap_or_default(),
+        after,
+        until,
+        news: house.view.news(),
+        stopping: house.stopping.subscribe(),
+        doors: house.door.subscribe(),
+        house,
+        headers: call.headers.clone(),
+        presented: call.presented.clone(),
+        asked: call.now,
+        state: State::New,
+        _place: place,
+    };
     let body = Body::from_stream(stream::unfold(stream, |mut stream| async move {
         let piece = stream.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(piece), stream))
@@ -88,16 +153,21 @@ where
 impl<S: Store, V: View> Stream<S, V> {
     /// `None`: it is over. A store that fails ends it too; the client comes back and says where it was.
     async fn next(&mut self) -> Option<Bytes> {
-        if !self.greeted {
-            self.greeted = true;
+        if self.state == State::New {
+            self.state = State::Greeted;
             if self.after.is_none() {
                 self.after = Some(self.end().await.ok()?);
             }
             return Some(Bytes::from_static(RETRY.as_bytes()));
         }
         loop {
-            if *self.stopping.borrow() || self.house.view.now() >= self.until {
+            let now = self.house.view.now();
+            if self.state == State::Over || *self.stopping.borrow() || now >= self.until {
                 return None;
+            }
+            if let Err(problem) = self.admitted(now).await {
+                self.state = State::Over;
+                return Some(end(&problem, now));
             }
             // Seen before the read: what is written during it makes another.
             self.news.borrow_and_update();
@@ -114,8 +184,30 @@ impl<S: Store, V: View> Stream<S, V> {
             tokio::select! {
                 changed = self.news.changed() => changed.ok()?,
                 stopped = self.stopping.changed() => stopped.ok()?,
+                changed = self.doors.changed() => {
+                    changed.ok()?;
+                    self.doors.mark_changed();
+                }
                 () = tokio::time::sleep(HEARTBEAT) => return Some(Bytes::from_static(b": still here\n\n")),
             }
+        }
+    }
+
+    /// Whether its token is good still, where that was not asked just now.
+    async fn admitted(&mut self, now: Time) -> Result<(), Problem> {
+        let is_other = self.doors.has_changed().unwrap_or(true);
+        if !is_other && now.since(self.asked) < ASKED_AGAIN {
+            return Ok(());
+        }
+        self.asked = now;
+        let door = Arc::clone(&self.doors.borrow_and_update());
+        self.scope = door.admit(&self.headers, &self.presented, now).await?.scope;
+        match &self.pool {
+            Some(pool) if !self.scope.covers(pool.as_str()) => {
+                let say = format!("{pool} is no pool of yours any more");
+                Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", say))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -152,6 +244,13 @@ impl<S: Store, V: View> Stream<S, V> {
             }
         })
     }
+}
+
+/// The last event. It has no id: a client that comes back goes on after the last line.
+fn end(problem: &Problem, now: Time) -> Bytes {
+    let say = format!("the stream ends: {}", problem.detail);
+    let data = json!({ "code": problem.code, "at": now.to_string(), "say": say });
+    format!("event: end\ndata: {data}\n\n").into()
 }
 
 fn written(lines: &[(Seq, HistoryLine)]) -> Bytes {

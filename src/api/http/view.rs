@@ -1,5 +1,6 @@
 //! What the API needs to know of the house it is a door of. The house answers; the API never asks the cloud.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -169,6 +170,9 @@ pub trait View: Send + Sync + 'static {
     fn approvals(&self) -> u32 {
         1
     }
+
+    /// A request was not let in: from where, by whom where the token is good, and the code of the answer.
+    fn not_admitted(&self, client: IpAddr, name: Option<&str>, code: &'static str);
 
     /// In the text format of Prometheus.
     fn metrics(&self) -> String;

@@ -7,9 +7,11 @@
 mod files;
 mod oidc;
 mod open;
+mod refusals;
 mod seal;
 mod tokens;
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,26 +28,35 @@ use crate::api::v1::diagnostic::{Code, Diagnostic};
 use crate::memory::{AUDIT_LARGE, Audit, Store};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
+use refusals::Refusals;
 
 /// The loop shows a pool only between its turns; the records are read instead when that takes longer.
 const SHOWN_WITHIN: Duration = Duration::from_millis(500);
 
 /// What the API is given to look at.
 #[derive(Debug)]
-pub struct Front<S, C>(Doors<S, C>, u32);
+pub struct Front<S, C> {
+    doors: Doors<S, C>,
+    approvals: u32,
+    refusals: Refusals,
+}
 
 impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
     pub fn new(doors: Doors<S, C>) -> Self {
-        Self(doors, 1)
+        Self { doors, approvals: 1, refusals: Refusals::default() }
     }
 
     /// So many persons must ask for what cannot be taken back.
     pub fn asking(self, approvals: u32) -> Self {
-        Self(self.0, approvals)
+        Self { approvals, ..self }
+    }
+
+    fn refusals(&self) -> Refusals {
+        self.refusals.clone()
     }
 
     fn seen(&self, meant: &Meant, faults: &[Diagnostic]) -> Pool {
-        let seen = self.0.board.pool(&meant.policy.name);
+        let seen = self.doors.board.pool(&meant.policy.name);
         let trouble = seen.as_ref().and_then(|seen| seen.failing.as_ref()).map(|failing| Trouble {
             say: failing.say.clone(),
             since: failing.since,
@@ -66,9 +77,9 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
 
     /// `None` also where we stop leading meanwhile: then nobody answers.
     async fn shown(&self, name: &PoolName) -> Option<Scene> {
-        let mut changes = self.0.board.subscribe();
-        let mut scene = std::pin::pin!(self.0.bell.scene(name));
-        while self.0.board.house().ready {
+        let mut changes = self.doors.board.subscribe();
+        let mut scene = std::pin::pin!(self.doors.bell.scene(name));
+        while self.doors.board.house().ready {
             tokio::select! {
                 scene = &mut scene => return scene,
                 changed = changes.changed() => changed.ok()?,
@@ -80,60 +91,60 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
 
 impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
     fn now(&self) -> Time {
-        self.0.clock.now()
+        self.doors.clock.now()
     }
 
     fn pools(&self) -> Vec<Pool> {
-        let faults = self.0.board.house().faults;
-        self.0.meant().iter().map(|meant| self.seen(meant, &faults)).collect()
+        let faults = self.doors.board.house().faults;
+        self.doors.meant().iter().map(|meant| self.seen(meant, &faults)).collect()
     }
 
     fn pool(&self, name: &PoolName) -> Option<Pool> {
-        let pools = self.0.meant();
+        let pools = self.doors.meant();
         let found = pools.binary_search_by(|meant| meant.policy.name.cmp(name)).ok()?;
         let meant = pools.get(found)?;
-        Some(self.seen(meant, &self.0.board.house().faults))
+        Some(self.seen(meant, &self.doors.board.house().faults))
     }
 
     async fn scene(&self, name: &PoolName) -> Option<Scene> {
         if let Ok(shown) = tokio::time::timeout(SHOWN_WITHIN, self.shown(name)).await {
             return shown;
         }
-        self.0.recorded(name).await
+        self.doors.recorded(name).await
     }
 
     fn wake(&self, name: &PoolName) {
         // Whoever does not lead makes no turn; whoever leads next begins with one of each pool.
-        if self.0.board.house().ready && !self.0.bell.knock(name) {
-            let (bell, name) = (self.0.bell.clone(), name.clone());
+        if self.doors.board.house().ready && !self.doors.bell.knock(name) {
+            let (bell, name) = (self.doors.bell.clone(), name.clone());
             tokio::spawn(async move { bell.ring(&name).await });
         }
     }
 
     async fn reload(&self, _: &PoolName) -> bool {
-        self.0.take_up(None).await
+        self.doors.take_up(None).await
     }
 
     fn refused(&self) -> Vec<(PoolName, Box<str>)> {
-        self.0.refused().to_vec()
+        self.doors.refused().to_vec()
     }
 
     fn faults(&self) -> Vec<Diagnostic> {
-        self.0.board.house().faults
+        self.doors.board.house().faults
     }
 
     async fn let_go(&self, name: &PoolName) -> bool {
-        self.0.take_up(Some(name.clone())).await
+        self.doors.take_up(Some(name.clone())).await
     }
 
     fn readiness(&self) -> Readiness {
-        let house = self.0.board.house();
+        let house = self.doors.board.house();
         Readiness { ready: house.is_ready(), say: waits_for(&house).into() }
     }
 
     fn troubles(&self) -> Vec<String> {
-        let mut troubles = troubles(&self.0.board.house(), self.now());
-        let refused = self.0.refused().len();
+        let mut troubles = troubles(&self.doors.board.house(), self.now());
+        let refused = self.doors.refused().len();
         if refused > 0 {
             let say = "documents of applied pools are refused; `poolkeeper get -o json` lists them";
             troubles.push(format!("{refused} {say}"));
@@ -142,11 +153,11 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
     }
 
     fn answered(&self, status: u16) {
-        self.0.counters().answered(status);
+        self.doors.counters().answered(status);
     }
 
     fn approvals(&self) -> u32 {
-        self.1
+        self.approvals
     }
 
     fn audited(&self, line: &Audit) {
@@ -157,12 +168,17 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
         tracing::warn!(name, %at, "a token that has ended was brought; `poolkeeper token` makes another");
     }
 
+    fn not_admitted(&self, client: IpAddr, name: Option<&str>, code: &'static str) {
+        self.doors.counters().not_admitted(code);
+        self.refusals.add(client, name, code, self.now());
+    }
+
     fn metrics(&self) -> String {
-        self.0.metrics()
+        self.doors.metrics()
     }
 
     fn news(&self) -> watch::Receiver<u64> {
-        self.0.board.subscribe()
+        self.doors.board.subscribe()
     }
 }
 

@@ -67,6 +67,7 @@ where
     let doors = daemon.doors();
     let guarded = !door.is_open();
     let front = Front::new(doors.clone()).asking(approvals);
+    let refusals = front.refusals();
     let api = Api::new(doors.store.clone(), front, door);
     let listening = Listening::at(address, seal, api.clone()).await?;
     let address = listening.address();
@@ -84,6 +85,7 @@ where
             tokio::select! {
                 () = listening.serve(stopping.stopped()) => {}
                 () = watch.keep(&api) => {}
+                () = refusals.keep(doors.clock.clone()) => {}
             }
         })
     });
