@@ -3,7 +3,7 @@
 //! [`Dice`] is a tree of seeds: a branch is named, so one more branch changes no other branch's numbers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::model::time::{Span, Time};
 
@@ -34,6 +34,43 @@ impl Sleep for SystemClock {
     async fn sleep_until(&self, at: Time) {
         let wait = at.since(self.now()).millis().unsigned_abs();
         tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+    }
+}
+
+/// The time that passed by a clock that may be set. It never goes back: a limiter would keep every call until the time that
+/// it knew comes again.
+#[derive(Debug, Clone)]
+pub struct Elapsed(Arc<Mutex<(Time, Duration)>>);
+
+/// Two that read the clock at once bring what they read in any order.
+const AT_ONCE: Span = Span::seconds(1);
+
+impl Elapsed {
+    pub fn new(now: Time) -> Self {
+        Self(Arc::new(Mutex::new((now, Duration::ZERO))))
+    }
+
+    /// It is `now`.
+    pub fn advance(&self, now: Time) {
+        let mut last = self.last();
+        match u64::try_from(now.since(last.0).millis()) {
+            Ok(passed) => *last = (now, last.1.saturating_add(Duration::from_millis(passed))),
+            Err(_) if last.0.since(now) <= AT_ONCE => {}
+            // The clock was set back: time goes on from here.
+            Err(_) => last.0 = now,
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, (Time, Duration)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl governor::clock::Clock for Elapsed {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        self.last().1
     }
 }
 

@@ -98,7 +98,7 @@ class Soak:
             self.post(f"{name_of(n)}/machines/{one}/{verb}")
 
     def follow(self, _):
-        """Streams of events that end because nobody listens any more."""
+        """Streams of events that end because their reader went away."""
         host = self.daemon.url.removeprefix("http://")
         for _ in range(3):
             line = http.client.HTTPConnection(host, timeout=10)

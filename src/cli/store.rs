@@ -15,7 +15,7 @@ use super::shell::Shell;
 use super::text::count;
 use crate::api::v1::API_VERSION;
 use crate::daemon::settings::{Sources, StoreAt, keys};
-use crate::daemon::store::{OpenError, Restoration, Summary, backup, check, restore};
+use crate::daemon::store::{OpenError, Restoration, StoreSummary, backup, check, restore};
 
 const ABOUT: &str = "Backs up, checks and restores the store of the daemon";
 const MORE: &str = "\
@@ -104,7 +104,7 @@ impl Store {
 fn told(
     verb: &str,
     file: &Path,
-    summary: &Summary,
+    summary: &StoreSummary,
     before: Option<&Path>,
     json: bool,
     shell: &mut Shell,
@@ -131,7 +131,7 @@ fn told(
     Ok(if is_whole { Exit::Done } else { Exit::Internal })
 }
 
-fn what(summary: &Summary) -> String {
+fn what(summary: &StoreSummary) -> String {
     let (pools, documents) = (count(summary.pools, "pool"), summary.documents);
     let lease = match &summary.lease {
         Some(lease) if lease.is_given_up() => format!("; epoch {}", lease.epoch.0),
@@ -143,7 +143,7 @@ fn what(summary: &Summary) -> String {
     format!("schema {}; {pools}, {documents} applied over the API{lease}", summary.schema)
 }
 
-fn document(file: &Path, summary: &Summary, before: Option<&Path>) -> Value {
+fn document(file: &Path, summary: &StoreSummary, before: Option<&Path>) -> Value {
     let damaged = summary.damaged.iter();
     let damaged =
         damaged.map(|(pool, why)| json!({"pool": pool.as_str(), "message": why.to_string()}));

@@ -15,7 +15,7 @@ use crate::api::v1::API_VERSION;
 const ABOUT: &str = "Makes a token for the API, and its line for the tokens file";
 const MORE: &str = "\
 The token is 256 random bits and is shown once. The line goes into the tokens file of the Poolkeeper that serves; it \
-holds a hash, from which nobody gets the token back. Take the line away, and the token ends.
+holds a hash, which does not give the token back. Take the line away, and the token ends.
 
 A name may have two tokens. To replace one: add the line of the new token under the same name, role and pools, put \
 `expires=` with a time behind the line of the old one, give the new token to its owner, and take the old line away.";

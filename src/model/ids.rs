@@ -82,13 +82,13 @@ impl ScaleSetId {
         &self.0
     }
 
-    /// Whether it names a scale set and nothing else: an id that climbs, carries a query or goes on under the set would
-    /// lead a call elsewhere.
-    pub fn is_whole(&self) -> bool {
+    /// Subscription, resource group and name, where it names a scale set and nothing else: an id that climbs, carries a
+    /// query or goes on under the set would lead a call elsewhere.
+    pub fn parts(&self) -> Option<[&str; 3]> {
         let parts: Vec<&str> = self.0.split('/').collect();
         let [before, subscriptions, id, groups, group, providers, provider, kind, name] = parts[..]
         else {
-            return false;
+            return None;
         };
         let words = [
             (subscriptions, "subscriptions"),
@@ -97,9 +97,9 @@ impl ScaleSetId {
             (provider, "Microsoft.Compute"),
             (kind, "virtualMachineScaleSets"),
         ];
-        before.is_empty()
-            && words.iter().all(|(part, word)| part.eq_ignore_ascii_case(word))
-            && [id, group, name].into_iter().all(is_name)
+        let fits = words.iter().all(|(part, word)| part.eq_ignore_ascii_case(word));
+        let names = [id, group, name];
+        (before.is_empty() && fits && names.into_iter().all(is_name)).then_some(names)
     }
 
     fn folded(&self) -> impl Iterator<Item = u8> {
@@ -108,7 +108,7 @@ impl ScaleSetId {
 }
 
 /// What Azure allows in names; above all no dots alone, which would climb.
-pub(super) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "-_.()".contains(c);
     !name.is_empty() && name.chars().all(plain) && !name.chars().all(|c| c == '.')
 }
@@ -179,5 +179,38 @@ mod tests {
         assert!(id != other && id < other && ScaleSetId::new(shouted) < other);
         let known = std::collections::BTreeMap::from([(id.clone(), 1)]);
         assert_eq!(known.get(&ScaleSetId::new(id.as_str().to_uppercase())), Some(&1));
+    }
+
+    /// What `validate` takes is what calls to Azure take, and nothing else.
+    #[test]
+    fn an_id_that_is_taken_apart_names_a_scale_set() {
+        let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+        let good = [id.to_owned(), format!("{id}/"), id.to_uppercase(), format!("{id}-1_(a).b")];
+        let bad = [
+            String::new(),
+            "web".to_owned(),
+            id[1..].to_owned(),
+            format!("{id}/virtualMachines/0"),
+            format!("{id}?x=1"),
+            format!("{id}#x"),
+            format!("/{id}"),
+            format!("https:/{id}"),
+            format!("//evil.example{id}"),
+            id.replace("/web", "/.."),
+            id.replace("/web", "/w%65b"),
+            id.replace("/rg", "/x/../rg"),
+            id.replace("/rg", "/"),
+            id.replace("/s/", "/s s/"),
+            id.replace("Microsoft.Compute", "Microsoft.ContainerService"),
+            id.replace("virtualMachineScaleSets", "virtualMachines"),
+        ];
+        for text in &good {
+            let id = ScaleSetId::new(text.to_lowercase());
+            let [subscription, group, name] = id.parts().unwrap_or_else(|| panic!("{text}"));
+            assert!((subscription, group) == ("s", "rg") && name.starts_with("web"), "{text}");
+        }
+        for text in &bad {
+            assert_eq!(ScaleSetId::new(text).parts(), None, "{text}");
+        }
     }
 }

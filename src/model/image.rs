@@ -47,7 +47,7 @@ impl<'a> ImageName<'a> {
     /// Whether it is the image of a gallery, of which a newest version can be asked.
     pub fn may_be_followed(self) -> bool {
         let Self::Resource(id) = self else { return false };
-        fits(id.trim_start_matches('/'), &format!("{GROUP}galleries//images/"))
+        id.strip_prefix('/').is_some_and(|id| fits(id, &format!("{GROUP}galleries//images/")))
     }
 }
 

@@ -34,7 +34,7 @@ async fn emulated(secret: &str) -> (Emulator, Azure, Arc<Tokens<SystemClock>>) {
     of_seed(seed, secret).await
 }
 
-/// A made-up Azure behind TLS, and an adapter that trusts it.
+/// The emulator behind TLS, and an adapter that trusts it.
 pub async fn of_seed(seed: Value, secret: &str) -> (Emulator, Azure, Arc<Tokens<SystemClock>>) {
     let seed: Seed = serde_json::from_value(seed).unwrap();
     let tenant = seed.tenant.clone();

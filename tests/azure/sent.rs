@@ -1,4 +1,4 @@
-//! Every body that the adapter sends, as the made-up Azure heard and took it, kept where clients made by others read it
+//! Every body that the adapter sends, as the emulator heard and took it, kept where clients made by others read it
 //! with models of their own.
 
 use axum::body::{Body, to_bytes};
@@ -20,7 +20,7 @@ use crate::golden::golden;
 
 const SETS: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets";
 
-/// The adapter, the made-up Azure, and what went between them.
+/// The adapter, the emulator, and what went between them.
 struct Stand {
     emulator: Emulator,
     azure: Azure,

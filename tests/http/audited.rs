@@ -1,4 +1,4 @@
-//! The audit keeps its promise: whoever is refused cannot fill it, each deed has its end, and the log has a copy.
+//! The audit keeps its promise: refused requests cannot fill it, each deed has its end, and the log has a copy.
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use poolkeeper::adapters::sqlite::{Audited, Broken, check};
+use poolkeeper::adapters::sqlite::{AuditCheck, ChainBreak, check};
 use poolkeeper::memory::{Audit, Commit, Desk, Keep, Seq, Store};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
@@ -28,12 +28,12 @@ fn written(path: &Path, days: std::ops::Range<i64>) {
     }
 }
 
-fn audited(path: &Path) -> Audited {
+fn audited(path: &Path) -> AuditCheck {
     check(path).unwrap().audited
 }
 
-fn whole(lines: u64) -> Audited {
-    Audited { lines, broken: None }
+fn whole(lines: u64) -> AuditCheck {
+    AuditCheck { lines, broken: None }
 }
 
 #[test]
@@ -42,13 +42,13 @@ fn a_line_that_is_changed_or_taken_away_is_found() {
     for (number, (deed, broken)) in [
         (
             "UPDATE audits SET record = replace(record, 'ann', 'bob') WHERE seq = 3",
-            Broken::Line(Seq(3)),
+            ChainBreak::Line(Seq(3)),
         ),
-        ("UPDATE audits SET hash = NULL WHERE seq = 4", Broken::Line(Seq(4))),
-        ("DELETE FROM audits WHERE seq = 2", Broken::Line(Seq(3))),
-        ("DELETE FROM audits WHERE seq = 1", Broken::Line(Seq(2))),
-        ("DELETE FROM audits WHERE seq >= 4", Broken::End(Seq(5))),
-        ("DELETE FROM audits", Broken::End(Seq(5))),
+        ("UPDATE audits SET hash = NULL WHERE seq = 4", ChainBreak::Line(Seq(4))),
+        ("DELETE FROM audits WHERE seq = 2", ChainBreak::Line(Seq(3))),
+        ("DELETE FROM audits WHERE seq = 1", ChainBreak::Line(Seq(2))),
+        ("DELETE FROM audits WHERE seq >= 4", ChainBreak::End(Seq(5))),
+        ("DELETE FROM audits", ChainBreak::End(Seq(5))),
     ]
     .into_iter()
     .enumerate()

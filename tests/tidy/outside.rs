@@ -19,7 +19,7 @@ const CRATES: &[(&str, Where)] = &[
     ("azure_identity", Where::Rooms(AZURE)),
     ("bytes", Where::Rooms(AZURE)),
     // The last fuse before Azure, and the limiter of the API's clients.
-    ("governor", Where::Rooms(&["adapters::azure", "api"])),
+    ("governor", Where::Rooms(&["ambient", "adapters::azure", "api"])),
     // What is kept of Azure's answers.
     ("moka", Where::Rooms(&["adapters::azure"])),
     // Clients: of Azure, of an identity provider, of a collector of traces, and of our own API (`api::client`), which no
@@ -29,7 +29,7 @@ const CRATES: &[(&str, Where)] = &[
     ("hyper", Where::Rooms(&["api"])),
     ("hyper_util", Where::Rooms(&["api"])),
     ("tower_service", Where::Rooms(&["api"])),
-    // Signatures of tokens, tokens themselves where somebody is let in, and the hashes of the audit.
+    // Signatures of tokens, tokens themselves at the door, and the hashes of the audit.
     ("ring", Where::Rooms(&["adapters::azure", "adapters::sqlite", "api"])),
     (
         "rustls",

@@ -229,7 +229,7 @@ impl Surprise {
     }
 }
 
-/// On the subscription, the group, the set or one machine; whoever locked it lifts it at the end.
+/// On the subscription, the group, the set or one machine; the lock goes at the end.
 fn lock(plans: &mut Plans, dice: &mut Dice, ends: Span) {
     let set = set_id("web");
     let scope = match dice.below(4) {

@@ -4,7 +4,7 @@
 //! is stricter and knows more limits, so a fuse that blows shows a fault of the pacer.
 
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use governor::clock::Clock as _;
@@ -16,8 +16,9 @@ use moka::sync::Cache;
 
 use super::http::SharedClock;
 use super::throttle::Asked;
+use crate::ambient::Elapsed;
 use crate::model::ids::ScaleSetId;
-use crate::model::time::{Span, Time};
+use crate::model::time::Span;
 
 /// Calls that may leave at once, and calls that may follow each second.
 #[derive(Debug, Clone, Copy)]
@@ -35,25 +36,6 @@ const REGIONS: u32 = 15;
 /// Sets whose region is remembered, and subscriptions whose calls are counted before those at rest are dropped.
 const SETS: u64 = 4_096;
 const COUNTED: usize = 1_024;
-
-/// One clock for all buckets. It never goes back: a limiter would keep every call until the time it knew comes again.
-#[derive(Clone)]
-struct Elapsed {
-    clock: SharedClock,
-    last: Arc<Mutex<(Time, Duration)>>,
-}
-
-impl governor::clock::Clock for Elapsed {
-    type Instant = Duration;
-
-    fn now(&self) -> Duration {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.clock.now();
-        let passed = u64::try_from(now.since(last.0).millis()).unwrap_or(0);
-        *last = (now, last.1.saturating_add(Duration::from_millis(passed)));
-        last.1
-    }
-}
 
 type Limiter = RateLimiter<String, HashMapStateStore<String>, Elapsed, NoOpMiddleware<Duration>>;
 
@@ -76,17 +58,18 @@ impl Cells {
 pub(super) struct Fuse {
     reads: Cells,
     writes: Cells,
+    clock: SharedClock,
+    /// One for all buckets.
     elapsed: Elapsed,
     regions: Cache<ScaleSetId, Arc<str>>,
 }
 
 impl Fuse {
     pub fn new(clock: &SharedClock) -> Self {
-        let last = Arc::new(Mutex::new((clock.now(), Duration::ZERO)));
-        let elapsed = Elapsed { clock: Arc::clone(clock), last };
+        let elapsed = Elapsed::new(clock.now());
         let regions = Cache::builder().max_capacity(SETS).eviction_policy(EvictionPolicy::lru());
         let (reads, writes) = (Cells::new(READS, &elapsed), Cells::new(WRITES, &elapsed));
-        Self { reads, writes, elapsed, regions: regions.build() }
+        Self { reads, writes, clock: Arc::clone(clock), elapsed, regions: regions.build() }
     }
 
     /// A read showed where this set is.
@@ -96,6 +79,7 @@ impl Fuse {
 
     /// Whether one more call may leave; else how long it must wait.
     pub fn admit(&self, asked: &Asked<'_>) -> Result<(), Span> {
+        self.elapsed.advance(self.clock.now());
         let cells = if asked.class.is_write() { &self.writes } else { &self.reads };
         // What is asked of no set, or of one that was not read yet, counts as a region of its own.
         let region = asked.set.and_then(|set| self.regions.get(set)).unwrap_or_default();
@@ -121,6 +105,7 @@ mod tests {
     use super::*;
     use crate::adapters::azure::throttle::Class;
     use crate::ambient::Clock;
+    use crate::model::time::Time;
 
     #[derive(Debug, Default)]
     struct Hands(AtomicI64);

@@ -5,9 +5,9 @@
 use url::Url;
 
 use super::cloud::Cloud;
-use super::path::{SetPath, is_name};
+use super::path::SetPath;
 use super::wire::{Vm, some};
-use crate::model::ids::InstanceId;
+use crate::model::ids::{InstanceId, is_name};
 use crate::model::inventory::Orchestration;
 
 /// What is to be made of a row.

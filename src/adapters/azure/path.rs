@@ -34,23 +34,7 @@ pub struct BadSetId(Box<str>);
 
 impl SetPath {
     pub fn parse(id: &ScaleSetId) -> Result<Self, BadSetId> {
-        let parts: Vec<&str> = id.as_str().split('/').collect();
-        let fixed =
-            |at: usize, word: &str| parts.get(at).is_some_and(|p| p.eq_ignore_ascii_case(word));
-        let names = [2, 4, 8].map(|at| parts.get(at).copied().filter(|name| is_name(name)));
-        let [Some(subscription), Some(group), Some(name)] = names else {
-            return Err(BadSetId(id.as_str().into()));
-        };
-        let whole = parts.len() == 9
-            && fixed(0, "")
-            && fixed(1, "subscriptions")
-            && fixed(3, "resourceGroups")
-            && fixed(5, "providers")
-            && fixed(6, PROVIDER)
-            && fixed(7, "virtualMachineScaleSets");
-        if !whole {
-            return Err(BadSetId(id.as_str().into()));
-        }
+        let [subscription, group, name] = id.parts().ok_or_else(|| BadSetId(id.as_str().into()))?;
         Ok(Self { subscription: subscription.into(), group: group.into(), name: name.into() })
     }
 
@@ -114,12 +98,6 @@ pub(super) fn build(cloud: &Cloud, parts: &[&str], version: &str) -> Url {
     url.set_query(None);
     url.query_pairs_mut().append_pair("api-version", version);
     url
-}
-
-/// What Azure allows in the names we meet; above all no dots alone, which would climb.
-pub(super) fn is_name(name: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || "-_.()".contains(c);
-    !name.is_empty() && name.chars().all(plain) && !name.chars().all(|c| c == '.')
 }
 
 #[cfg(test)]

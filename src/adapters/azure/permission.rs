@@ -7,6 +7,7 @@ use super::Azure;
 use super::path;
 use super::throttle::Class;
 use super::wire::{Page, Text, some};
+use crate::model::ids::is_name;
 use crate::model::journal::Refusal;
 use crate::observe::ReadFailed;
 
@@ -82,7 +83,7 @@ impl Azure {
         let ["subscriptions", subscription, ..] = parts[..] else {
             return Err(strange(Refusal::Invalid, format!("`{scope}` is no scope")));
         };
-        if !parts.iter().all(|part| path::is_name(part)) {
+        if !parts.iter().all(|part| is_name(part)) {
             return Err(strange(Refusal::Invalid, format!("`{scope}` is no scope")));
         }
         let own = ["providers", "Microsoft.Authorization", "permissions"];

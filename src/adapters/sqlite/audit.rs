@@ -14,15 +14,15 @@ const SINCE: u32 = 4;
 
 /// What a check of the audit found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Audited {
+pub struct AuditCheck {
     /// Lines that were checked.
     pub lines: u64,
-    pub broken: Option<Broken>,
+    pub broken: Option<ChainBreak>,
 }
 
 /// Where the chain breaks first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum ChainBreak {
     #[error("line {} was changed, or a line before it was taken away", _0.0)]
     Line(Seq),
     #[error("line {} was written last, and the last lines are not there", _0.0)]
@@ -72,8 +72,8 @@ pub(super) fn lines(db: &Connection) -> Result<u64, Fault> {
 }
 
 /// Follows the chain from its beginning to the first line that does not fit.
-pub(super) fn check(db: &Connection, schema: u32) -> Result<Audited, Fault> {
-    let mut audited = Audited::default();
+pub(super) fn check(db: &Connection, schema: u32) -> Result<AuditCheck, Fault> {
+    let mut audited = AuditCheck::default();
     if schema < SINCE {
         return Ok(audited);
     }
@@ -86,11 +86,11 @@ pub(super) fn check(db: &Connection, schema: u32) -> Result<Audited, Fault> {
     while let Some(row) = rows.next()? {
         (at, before) = (row.get(0)?, link(&before, text(row, 1)?));
         if row.get::<_, Option<Vec<u8>>>(2)?.as_ref() != Some(&before) {
-            audited.broken = Some(Broken::Line(Seq(at)));
+            audited.broken = Some(ChainBreak::Line(Seq(at)));
             return Ok(audited);
         }
         audited.lines += 1;
     }
-    audited.broken = (at != last).then_some(Broken::End(Seq(last)));
+    audited.broken = (at != last).then_some(ChainBreak::End(Seq(last)));
     Ok(audited)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::audit::{self, Audited};
+use super::audit::{self, AuditCheck};
 use super::fault::{OpenError, of_io, of_sql};
 use super::lock::{self, private};
 use super::{beside, lease, open, turn};
@@ -17,7 +17,7 @@ use crate::model::ids::PoolName;
 
 /// What is in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct StoreSummary {
     pub schema: u32,
     pub pools: usize,
     /// Pools that were applied over the API.
@@ -26,11 +26,11 @@ pub struct Summary {
     pub lease: Option<Lease>,
     /// Pools whose records cannot be read, and why.
     pub damaged: Vec<(PoolName, StoreError)>,
-    pub audited: Audited,
+    pub audited: AuditCheck,
 }
 
 /// Copies the store at `from`, which may be in use, to a file of its own. What was there before is replaced at the end.
-pub fn backup(from: &Path, to: &Path) -> Result<Summary, OpenError> {
+pub fn backup(from: &Path, to: &Path) -> Result<StoreSummary, OpenError> {
     let db = existing(from)?;
     if open::was_made(to) {
         return Err(OpenError::IsAStore { path: to.to_owned() });
@@ -44,7 +44,7 @@ pub fn backup(from: &Path, to: &Path) -> Result<Summary, OpenError> {
 }
 
 /// Reads all of the store at `path`, which may be in use or a copy of one.
-pub fn check(path: &Path) -> Result<Summary, OpenError> {
+pub fn check(path: &Path) -> Result<StoreSummary, OpenError> {
     let db = existing(path)?;
     let failed = |source| of_sql(path.to_owned(), source);
     let schema = open::identify(&db, path)?;
@@ -62,13 +62,13 @@ pub fn check(path: &Path) -> Result<Summary, OpenError> {
         db.query_row("SELECT count(*) FROM documents", [], |row| row.get(0)).map_err(failed)?;
     let lease = lease::current(&db).map_err(unread)?;
     let audited = audit::check(&db, schema).map_err(unread)?;
-    Ok(Summary { schema, pools: pools.len(), documents, lease, damaged, audited })
+    Ok(StoreSummary { schema, pools: pools.len(), documents, lease, damaged, audited })
 }
 
 /// What putting a copy back came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restoration {
-    pub summary: Summary,
+    pub summary: StoreSummary,
     /// The store that was there before, if there was one.
     pub before: Option<PathBuf>,
 }

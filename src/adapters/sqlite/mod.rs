@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
-pub use audit::{Audited, Broken};
-pub use copy::{Restoration, Summary, backup, check, restore};
+pub use audit::{AuditCheck, ChainBreak};
+pub use copy::{Restoration, StoreSummary, backup, check, restore};
 pub use fault::OpenError;
 
 use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};
@@ -35,7 +35,7 @@ use crate::model::time::{Span, Time};
 use lock::Lock;
 use readers::{READERS, Readers};
 use turn::Prepared;
-use watch::Watch;
+use watch::FileWatch;
 use writer::Writer;
 
 /// Whether a new store is made where there is none, or an empty one.
@@ -97,7 +97,7 @@ impl SqliteStore {
         let db = open::writer(path, options.create, options.most_bytes)?;
         let id = open::id(&db, path)?;
         let readers = (0..READERS).map(|_| open::reader(path)).collect::<Result<_, _>>()?;
-        let watch = Arc::new(Watch::begin(path, options.alone, &db)?);
+        let watch = Arc::new(FileWatch::begin(path, options.alone, &db)?);
         let readers = Readers::start(readers, Arc::clone(&watch))?;
         let (writer, alone) = (Writer::start(db, watch)?, options.alone);
         Ok(Self { id, writer, readers, version: Arc::default(), alone, _lock: lock })

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::{Fault, OpenError};
-use super::watch::Watch;
+use super::watch::FileWatch;
 use super::writer::gone;
 use crate::memory::StoreError;
 
@@ -22,12 +22,12 @@ type Job = Box<dyn FnOnce(&Connection) + Send>;
 pub(super) struct Readers {
     /// `None`: they end.
     jobs: Option<Sender<Job>>,
-    watch: Arc<Watch>,
+    watch: Arc<FileWatch>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
-    pub fn start(connections: Vec<Connection>, watch: Arc<Watch>) -> Result<Self, OpenError> {
+    pub fn start(connections: Vec<Connection>, watch: Arc<FileWatch>) -> Result<Self, OpenError> {
         let (jobs, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let mut threads = Vec::with_capacity(connections.len());

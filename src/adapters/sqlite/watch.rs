@@ -17,7 +17,7 @@ use crate::memory::StoreError;
 const LEAST: u64 = 512;
 
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct FileWatch {
     /// Each file of the store, as it was when it was opened.
     files: Vec<(PathBuf, Identity)>,
     /// The first of them is no shorter than this. 0: others write too, and it is not known.
@@ -44,7 +44,7 @@ impl Identity {
     }
 }
 
-impl Watch {
+impl FileWatch {
     /// The files of the store at `path`, which is open.
     pub fn begin(path: &Path, alone: bool, db: &Connection) -> Result<Self, OpenError> {
         let names = ["", "-wal", "-shm", ".lock"].map(|ending| beside(path, ending));

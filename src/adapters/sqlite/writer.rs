@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::{Fault, OpenError, unavailable};
-use super::watch::Watch;
+use super::watch::FileWatch;
 use crate::memory::StoreError;
 
 /// Writes that share a transaction.
@@ -57,12 +57,12 @@ where
 pub(super) struct Writer {
     /// `None`: it ends.
     jobs: Option<Sender<Box<dyn Job>>>,
-    watch: Arc<Watch>,
+    watch: Arc<FileWatch>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub fn start(db: Connection, watch: Arc<Watch>) -> Result<Self, OpenError> {
+    pub fn start(db: Connection, watch: Arc<FileWatch>) -> Result<Self, OpenError> {
         let (jobs, waiting) = channel();
         let builder = std::thread::Builder::new().name("store-writer".into());
         let seen = Arc::clone(&watch);
@@ -99,7 +99,7 @@ pub(super) fn gone() -> StoreError {
     StoreError::Unavailable("the store has ended".into())
 }
 
-fn work(db: &Connection, watch: &Watch, waiting: &Receiver<Box<dyn Job>>) {
+fn work(db: &Connection, watch: &FileWatch, waiting: &Receiver<Box<dyn Job>>) {
     while let Ok(first) = waiting.recv() {
         let rest = waiting.try_iter().take(GROUP_MOST - 1);
         let mut group: Vec<Box<dyn Job>> = std::iter::once(first).chain(rest).collect();

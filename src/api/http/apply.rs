@@ -16,7 +16,7 @@ use crate::api::v1::API_VERSION;
 use crate::api::v1::pool::{Pools, to_json};
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::asked::Removed;
-use crate::memory::{Audit, Desk, Document, Found, Put, Store, StoreError};
+use crate::memory::{Desk, Document, Found, Put, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 
@@ -67,7 +67,7 @@ where
     match (&document, &current) {
         (None, None) => return Err(Problem::not_found("pool", name.as_str())),
         (None, Some(Pool { origin: Origin::Missing(_), .. })) => {
-            let asked = agreed(house, &line(call, &name, "remove", &why, "")).await?;
+            let asked = agreed(house, &audited::line(call, &name, "remove", &why, "")).await?;
             write_down(house, call, &name, "remove", &why, &asked).await?;
             house.view.let_go(&name).await;
             write_down(house, call, &name, "remove", &why, DONE).await?;
@@ -78,7 +78,7 @@ where
         (Some(_), _) => {}
     }
     let found = found(document.as_ref());
-    let asked = agreed(house, &line(call, &name, "remove", &why, "")).await?;
+    let asked = agreed(house, &audited::line(call, &name, "remove", &why, "")).await?;
     write_down(house, call, &name, "remove", &why, &asked).await?;
     let put = house.store.remove_document(&name, found).await;
     settle(house, call, &name, "remove", &why, put).await?;
@@ -234,18 +234,6 @@ async fn settle<S: Desk, V: View>(
     Err(problem)
 }
 
-fn line(call: &Call, name: &PoolName, verb: &str, why: &str, came: &str) -> Audit {
-    Audit {
-        at: call.now,
-        who: call.who().into(),
-        verb: verb.into(),
-        pool: Some(name.clone()),
-        on: "".into(),
-        why: why.into(),
-        came: came.into(),
-    }
-}
-
 async fn write_down<S: Desk, V: View>(
     house: &House<S, V>,
     call: &Call,
@@ -254,6 +242,6 @@ async fn write_down<S: Desk, V: View>(
     why: &str,
     came: &str,
 ) -> Result<(), Problem> {
-    let written = audited::write_down(house, &line(call, name, verb, why, came)).await;
+    let written = audited::write_down(house, &audited::line(call, name, verb, why, came)).await;
     written.map_err(|error| Problem::store(&error))
 }

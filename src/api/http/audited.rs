@@ -1,4 +1,4 @@
-//! Lines of the audit: each goes into the store and from there into the log. Tries that a role forbids are folded: the
+//! Lines of the audit: each goes into the store and from there into the log. RefusedTries that a role forbids are folded: the
 //! first of a principal and a verb is a line at once, those after it are one line a minute with their number.
 
 use std::collections::BTreeMap;
@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::House;
+use super::call::Call;
 use super::view::View;
 use crate::memory::{Audit, Desk, StoreError};
+use crate::model::ids::PoolName;
 
 /// Refused tries of this long are one line.
 const FOLDED: Duration = Duration::from_secs(60);
@@ -17,11 +19,24 @@ type Counts = BTreeMap<(Box<str>, Box<str>), u64>;
 
 /// Whose tries are counted now.
 #[derive(Debug, Default)]
-pub struct Tries(Mutex<Counts>);
+pub struct RefusedTries(Mutex<Counts>);
 
-impl Tries {
+impl RefusedTries {
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is asked of a pool, and what came of it.
+pub fn line(call: &Call, pool: &PoolName, verb: &str, why: &str, came: &str) -> Audit {
+    Audit {
+        at: call.now,
+        who: call.who().into(),
+        verb: verb.into(),
+        pool: Some(pool.clone()),
+        on: "".into(),
+        why: why.into(),
+        came: came.into(),
     }
 }
 

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::auth::{Presented, Principal};
+use super::auth::{ClientNames, Principal};
 use super::problem::{Problem, plain};
 use super::route::{Carries, Op, Query, Route};
 use super::text::fingerprint;
@@ -34,7 +34,7 @@ pub struct Call {
     query: Vec<(Query, String)>,
     pub headers: HeaderMap,
     /// What its connection showed.
-    pub presented: Presented,
+    pub presented: ClientNames,
     pub body: Bytes,
 }
 

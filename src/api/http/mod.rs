@@ -44,7 +44,7 @@ use auth::{Door, Principal, Role};
 use call::{Answer, Call, Content};
 pub use listen::{Certificate, ListenError, Listening, Pair, Seal};
 pub use plain::{Rights, read_guarded, read_plain};
-use problem::{Code, Problem};
+use problem::{Problem, ProblemCode};
 use rate::Rate;
 use route::{Op, Route, routes};
 use stream::Streams;
@@ -65,7 +65,7 @@ struct House<S, V> {
     view: V,
     door: watch::Sender<Arc<Door>>,
     rate: Rate,
-    tries: audited::Tries,
+    tries: audited::RefusedTries,
     /// Documents are applied one at a time, so that no two pools take one scale set.
     applying: tokio::sync::Mutex<()>,
     streams: Arc<Streams>,
@@ -100,7 +100,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
             view,
             door: watch::Sender::new(Arc::new(door)),
             rate,
-            tries: audited::Tries::default(),
+            tries: audited::RefusedTries::default(),
             applying: tokio::sync::Mutex::default(),
             streams: Arc::default(),
             stopping: watch::Sender::new(false),
@@ -146,7 +146,8 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
             Err(problem) => problem.response(),
         };
         self.house.view.answered(response.status().as_u16());
-        if let Some(Code(code)) = response.extensions().get().filter(|_| refuses(&response)) {
+        if let Some(ProblemCode(code)) = response.extensions().get().filter(|_| refuses(&response))
+        {
             self.house.view.not_admitted(client, name.as_deref(), code);
         }
         let headers = response.headers_mut();

@@ -22,7 +22,7 @@ pub struct Problem {
 
 /// The code of a problem, beside its answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Code(pub &'static str);
+pub struct ProblemCode(pub &'static str);
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -125,7 +125,7 @@ impl Problem {
         let text = serde_json::to_string(&document).unwrap_or_default();
         let mut response = Response::new(Body::from(text));
         *response.status_mut() = self.status;
-        response.extensions_mut().insert(Code(self.code));
+        response.extensions_mut().insert(ProblemCode(self.code));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use governor::clock::Clock as _;
@@ -18,6 +18,7 @@ use governor::state::StateStore;
 use governor::state::keyed::ShrinkableKeyedStateStore;
 use governor::{Quota, RateLimiter};
 
+use crate::ambient::Elapsed;
 use crate::model::time::Time;
 
 /// Requests at once after a calm while, and then by the second.
@@ -30,9 +31,6 @@ const GUESS: Duration = Duration::from_millis(400);
 /// Clients with a cell of their own.
 const CLIENTS: usize = 4_096;
 
-/// Who asks too much, and after how many seconds the next request is taken.
-pub type Later = Result<(), i64>;
-
 #[derive(Debug)]
 pub struct Rate {
     clock: Elapsed,
@@ -41,9 +39,10 @@ pub struct Rate {
     known: Cells<Box<str>>,
 }
 
+/// Where too much is asked, `Err`: after how many seconds the next request is taken.
 impl Rate {
     pub fn new(now: Time) -> Self {
-        let clock = Elapsed(Arc::new(Mutex::new((now, Duration::ZERO))));
+        let clock = Elapsed::new(now);
         let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         let requests = Quota::per_second(number(EACH_SECOND)).allow_burst(number(BURST));
         // Without a period there is no quota, and with this one there is.
@@ -52,19 +51,19 @@ impl Rate {
         Self { probes, guesses: Cells::new(guesses, &clock), known, clock }
     }
 
-    pub fn probe(&self, client: IpAddr, now: Time) -> Later {
-        self.clock.tell(now);
+    pub fn probe(&self, client: IpAddr, now: Time) -> Result<(), i64> {
+        self.clock.advance(now);
         self.probes.take(&network(client))
     }
 
     /// A token was refused.
-    pub fn guess(&self, client: IpAddr, now: Time) -> Later {
-        self.clock.tell(now);
+    pub fn guess(&self, client: IpAddr, now: Time) -> Result<(), i64> {
+        self.clock.advance(now);
         self.guesses.take(&network(client))
     }
 
-    pub fn known(&self, name: &str, now: Time) -> Later {
-        self.clock.tell(now);
+    pub fn known(&self, name: &str, now: Time) -> Result<(), i64> {
+        self.clock.advance(now);
         self.known.take(&name.into())
     }
 }
@@ -76,30 +75,6 @@ pub fn network(address: IpAddr) -> IpAddr {
             IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)))
         }
         other => other,
-    }
-}
-
-/// The time that passed by what the house says. It never goes back.
-#[derive(Debug, Clone)]
-struct Elapsed(Arc<Mutex<(Time, Duration)>>);
-
-impl Elapsed {
-    fn told(&self) -> MutexGuard<'_, (Time, Duration)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tell(&self, now: Time) {
-        let mut told = self.told();
-        let passed = u64::try_from(now.since(told.0).millis()).unwrap_or(0);
-        *told = (now, told.1.saturating_add(Duration::from_millis(passed)));
-    }
-}
-
-impl governor::clock::Clock for Elapsed {
-    type Instant = Duration;
-
-    fn now(&self) -> Duration {
-        self.told().1
     }
 }
 
@@ -115,7 +90,7 @@ impl<K: Ord + Hash + Clone + Debug> Cells<K> {
         Self { limiter: RateLimiter::new(quota, few, clock.clone()), clock: clock.clone() }
     }
 
-    fn take(&self, key: &K) -> Later {
+    fn take(&self, key: &K) -> Result<(), i64> {
         if self.limiter.len() >= CLIENTS {
             self.limiter.retain_recent();
         }

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::House;
-use super::auth::{Door, Presented, Scope};
+use super::auth::{ClientNames, Door, PoolScope};
 use super::call::{Answer, Call, Content};
 use super::problem::Problem;
 use super::route::{Op, Query};
@@ -42,7 +42,7 @@ struct Stream<S, V> {
     house: Arc<House<S, V>>,
     pool: Option<PoolName>,
     /// Lines of other pools are left out.
-    scope: Scope,
+    scope: PoolScope,
     /// `None`: from the end, which is looked up first.
     after: Option<Seq>,
     until: Time,
@@ -51,7 +51,7 @@ struct Stream<S, V> {
     doors: watch::Receiver<Arc<Door>>,
     /// Those that let it in.
     headers: HeaderMap,
-    presented: Presented,
+    presented: ClientNames,
     asked: Time,
     state: State,
     _place: Place,

@@ -194,15 +194,8 @@ fn receipt(wish: &Wish<'_>, verb: &str, id: &Id, look: String) -> Answer {
 }
 
 fn line(wish: &Wish<'_>, came: &str) -> Audit {
-    Audit {
-        at: wish.call.now,
-        who: wish.call.who().into(),
-        verb: wish.verb.into(),
-        pool: Some(wish.pool.clone()),
-        on: wish.machine.as_deref().unwrap_or_default().into(),
-        why: wish.why.clone(),
-        came: came.into(),
-    }
+    let on = wish.machine.as_deref().unwrap_or_default().into();
+    Audit { on, ..audited::line(wish.call, &wish.pool, wish.verb, &wish.why, came) }
 }
 
 async fn write_down<S: Desk, V: View>(
@@ -214,7 +207,7 @@ async fn write_down<S: Desk, V: View>(
     written.map_err(|error| Problem::store(&error))
 }
 
-/// Somebody tried what they may not: that is written down too, and refused whatever comes of the writing.
+/// A principal tries what its role or its pools forbid. The audit gets a line; the answer is the same if that fails.
 pub async fn forbidden<S: Desk + Send + Sync + 'static, V: View>(
     house: &Arc<House<S, V>>,
     route: &Route,

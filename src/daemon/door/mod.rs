@@ -28,7 +28,7 @@ use crate::api::v1::diagnostic::{Code, Diagnostic};
 use crate::memory::{AUDIT_LARGE, Audit, Store};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
-use refusals::Refusals;
+use refusals::RefusedRequests;
 
 /// The loop shows a pool only between its turns; the records are read instead when that takes longer.
 const SHOWN_WITHIN: Duration = Duration::from_millis(500);
@@ -38,12 +38,12 @@ const SHOWN_WITHIN: Duration = Duration::from_millis(500);
 pub struct Front<S, C> {
     doors: Doors<S, C>,
     approvals: u32,
-    refusals: Refusals,
+    refusals: RefusedRequests,
 }
 
 impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
     pub fn new(doors: Doors<S, C>) -> Self {
-        Self { doors, approvals: 1, refusals: Refusals::default() }
+        Self { doors, approvals: 1, refusals: RefusedRequests::default() }
     }
 
     /// So many persons must ask for what cannot be taken back.
@@ -51,7 +51,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
         Self { approvals, ..self }
     }
 
-    fn refusals(&self) -> Refusals {
+    fn refusals(&self) -> RefusedRequests {
         self.refusals.clone()
     }
 

@@ -26,9 +26,9 @@ struct Since {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Refusals(Arc<Mutex<BTreeMap<Who, Since>>>);
+pub(super) struct RefusedRequests(Arc<Mutex<BTreeMap<Who, Since>>>);
 
-impl Refusals {
+impl RefusedRequests {
     pub fn add(&self, client: IpAddr, name: Option<&str>, reason: &'static str, now: Time) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut who: Who = (client, name.unwrap_or_default().into());
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_minute_of_one_address_is_one_line_and_a_crowd_is_bounded() {
-        let (refusals, now) = (Refusals::default(), Time::from_millis(0));
+        let (refusals, now) = (RefusedRequests::default(), Time::from_millis(0));
         let at = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
         for _ in 0..60 {
             refusals.add(at(1), None, "unauthenticated", now);

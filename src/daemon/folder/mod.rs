@@ -12,7 +12,7 @@ mod missing;
 mod search;
 mod walk;
 
-pub use search::{Listing, Search};
+pub use search::{FolderListing, Search};
 pub use walk::files;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use applied::Applied;
 use missing::Absence;
-use search::{Content, Stamp};
+use search::{FileContent, FileStamp};
 
 /// Files whose stamps did not change are read all the same at each so-manieth look.
 // 15: half a minute at the usual pace. Stamps are coarse, and some mounts keep none.
@@ -78,7 +78,7 @@ pub struct Looked {
 /// What was read of a file, and what it means.
 #[derive(Debug, Default)]
 struct File {
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     hash: Option<u64>,
     missing: Option<Absence>,
     /// As it is now: the pools of a sound file, or what is wrong with it.
@@ -156,11 +156,11 @@ impl Folder {
     }
 
     /// What a look at the disk found. What could not be listed or read stays as it was, and is a fault.
-    pub fn found(&mut self, found: Listing, now: Time) {
+    pub fn found(&mut self, found: FolderListing, now: Time) {
         let mut there = BTreeSet::new();
         for (path, content) in found.files {
             let file = self.files.entry(path.clone()).or_default();
-            if let Content::Read(stamp, bytes) = content {
+            if let FileContent::Read(stamp, bytes) = content {
                 self.unsettled |= file.take(&path, stamp, &bytes);
             }
             there.insert(path);
@@ -264,7 +264,7 @@ impl File {
     }
 
     /// What stands in it now. True: it is otherwise than before.
-    fn take(&mut self, path: &Path, stamp: Stamp, bytes: &[u8]) -> bool {
+    fn take(&mut self, path: &Path, stamp: FileStamp, bytes: &[u8]) -> bool {
         self.stamp = Some(stamp);
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);

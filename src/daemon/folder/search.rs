@@ -11,14 +11,14 @@ use std::time::SystemTime;
 use super::walk::files_where;
 use crate::api::v1::node::MAX_BYTES;
 
-pub(super) type Stamp = (Option<SystemTime>, u64);
+pub(super) type FileStamp = (Option<SystemTime>, u64);
 
 /// What a search is given.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
     pub folder: Option<PathBuf>,
     /// Files that were read before. One whose stamp is the same is not read again.
-    pub(super) stamps: BTreeMap<PathBuf, Stamp>,
+    pub(super) stamps: BTreeMap<PathBuf, FileStamp>,
     /// Paths at which an earlier search hangs: this one leaves them out.
     pub stuck: BTreeSet<PathBuf>,
     /// The path that the disk is asked about now.
@@ -27,24 +27,24 @@ pub struct Search {
 
 /// What a search found.
 #[derive(Debug, Default)]
-pub struct Listing {
-    pub(super) files: Vec<(PathBuf, Content)>,
+pub struct FolderListing {
+    pub(super) files: Vec<(PathBuf, FileContent)>,
     /// What could not be listed or read.
     pub(super) unread: Vec<(PathBuf, io::Error)>,
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum FileContent {
     Same,
-    Read(Stamp, Vec<u8>),
+    Read(FileStamp, Vec<u8>),
 }
 
 impl Search {
     /// Asks the disk.
-    pub fn run(&self) -> Listing {
+    pub fn run(&self) -> FolderListing {
         let mut enter = |path: &Path| self.enter(path);
         let all = self.folder.as_deref().map(|folder| files_where(folder, &mut enter));
-        let mut found = Listing::default();
+        let mut found = FolderListing::default();
         for file in all.unwrap_or_default() {
             match file.and_then(|path| match self.read(&path) {
                 Ok(content) => Ok((path, content)),
@@ -66,16 +66,16 @@ impl Search {
         Ok(())
     }
 
-    fn read(&self, path: &Path) -> io::Result<Content> {
+    fn read(&self, path: &Path) -> io::Result<FileContent> {
         self.enter(path)?;
         let about = fs::metadata(path)?;
         let stamp = (about.modified().ok(), about.len());
         if self.stamps.get(path) == Some(&stamp) {
-            return Ok(Content::Same);
+            return Ok(FileContent::Same);
         }
         let mut bytes = Vec::new();
         // One more than is read, by which the reader sees that it is too long.
         fs::File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-        Ok(Content::Read(stamp, bytes))
+        Ok(FileContent::Read(stamp, bytes))
     }
 }

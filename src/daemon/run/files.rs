@@ -9,7 +9,7 @@ use super::looker::Looker;
 use super::stop::Stopping;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::daemon::board::{Board, FilesSeen};
-use crate::daemon::folder::{Folder, Listing, Meant};
+use crate::daemon::folder::{Folder, FolderListing, Meant};
 use crate::daemon::notify::Manager;
 use crate::memory::{Desk, Store, StoreError};
 use crate::model::ids::PoolName;
@@ -139,7 +139,7 @@ struct Disk<C> {
 
 impl<C: Ticks> Disk<C> {
     /// `None`: it does not answer now.
-    async fn look(&mut self, folder: &Mutex<Folder>) -> Option<(Listing, Time)> {
+    async fn look(&mut self, folder: &Mutex<Folder>) -> Option<(FolderListing, Time)> {
         let found = self.looker.look(folder).await;
         let (now, hangs) = (self.clock.now(), self.looker.hangs());
         if self.has_files {
@@ -153,7 +153,7 @@ impl<C: Ticks> Disk<C> {
     }
 
     /// What hangs once is left out the next time.
-    async fn first_look(&mut self, folder: &Mutex<Folder>) -> (Listing, Time) {
+    async fn first_look(&mut self, folder: &Mutex<Folder>) -> (FolderListing, Time) {
         loop {
             if let Some(found) = self.look(folder).await {
                 return found;
@@ -197,7 +197,7 @@ async fn take<S: Store + Desk>(folder: &Mutex<Folder>, store: &S, which: Which) 
 async fn looked(
     folder: &Arc<Mutex<Folder>>,
     before: &Pools,
-    found: Option<(Listing, Time)>,
+    found: Option<(FolderListing, Time)>,
 ) -> Pools {
     let there = Arc::clone(folder);
     let looked = tokio::task::spawn_blocking(move || {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::daemon::folder::{Folder, Listing, Search};
+use crate::daemon::folder::{Folder, FolderListing, Search};
 
 /// One look takes no longer, or it hangs.
 // 10 s: thousands of files on a slow mount take one, and who applies a pool meanwhile waits for it.
@@ -18,14 +18,14 @@ const MOST_STUCK: usize = 4;
 
 pub(super) struct Looker {
     longest: Duration,
-    search: fn(&Search) -> Listing,
+    search: fn(&Search) -> FolderListing,
     stuck: Vec<HungLook>,
 }
 
 /// A look that hangs, and where.
 struct HungLook {
     path: Option<PathBuf>,
-    thread: JoinHandle<Listing>,
+    thread: JoinHandle<FolderListing>,
 }
 
 impl Default for Looker {
@@ -36,7 +36,7 @@ impl Default for Looker {
 
 impl Looker {
     /// What the disk says now. `None`: it does not say, and files stay what they were.
-    pub async fn look(&mut self, folder: &Mutex<Folder>) -> Option<Listing> {
+    pub async fn look(&mut self, folder: &Mutex<Folder>) -> Option<FolderListing> {
         self.stuck.retain(|stuck| !stuck.thread.is_finished());
         let mut search = folder.lock().unwrap_or_else(PoisonError::into_inner).search();
         search.stuck = self.stuck.iter().filter_map(|stuck| stuck.path.clone()).collect();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     /// The first file of the folder hangs, as on a mount whose server went away.
-    fn hangs_at_a(search: &Search) -> Listing {
+    fn hangs_at_a(search: &Search) -> FolderListing {
         let path = search.folder.clone().unwrap().join("a.yaml");
         if !search.stuck.contains(&path) {
             *search.at.lock().unwrap() = Some(path);

@@ -22,10 +22,6 @@ use crate::model::time::{Span, Time};
 pub(in super::super) const REFUSED_AN_HOUR: usize = 12;
 const AN_HOUR: Span = Span::hours(1);
 
-/// The number of a set may show the end of a delete so much later.
-// 1 min: as for machines, which a listing shows for so long.
-const SHOWN_LATE: Span = Span::minutes(1);
-
 /// What comes to nothing so often in a row comes to nothing for ever.
 const IN_A_ROW: u32 = 3;
 
@@ -81,16 +77,18 @@ impl Content {
     }
 }
 
-/// A raise that was not sent, because a delete of ours that ended meanwhile had moved the number: the cloud refused nothing.
-fn met_our_delete(raise: &Entry, ended: Time, journal: &[Entry]) -> bool {
-    let Some((_, Outcome::Refused(refused))) = raise.outcome() else { return false };
-    let ends = |entry: &Entry| {
-        let since = raise.written.minus(SHOWN_LATE);
-        let accepted =
-            entry.verb() == Verb::Delete && entry.accepted().is_some_and(|at| at < ended);
-        accepted && entry.outcome().is_none_or(|(at, _)| at > since)
+/// How many of these raises deletes of ours explain: one that ends between the look and the raise moves the number, and the
+/// raise is not sent. Each machine that leaves does so once.
+fn met_our_deletes(raise: &Entry, since: Time, journal: &[Entry]) -> usize {
+    let Some((_, Outcome::Refused(refused))) = raise.outcome() else { return 0 };
+    if refused.code.as_deref() != Some(CHANGED_SINCE_READ) {
+        return 0;
+    }
+    let deletes = |entry: &&Entry| {
+        let taken = entry.verb() == Verb::Delete && entry.accepted().is_some();
+        taken && entry.outcome().is_none_or(|(at, _)| at > since)
     };
-    refused.code.as_deref() == Some(CHANGED_SINCE_READ) && journal.iter().any(ends)
+    journal.iter().filter(deletes).map(|entry| entry.action.targets().len()).sum()
 }
 
 /// One write, and when it was refused so.
@@ -203,9 +201,6 @@ impl Refusals {
             self.tries.retain(|tries| !tries.is_throttled(verb));
         }
         self.updated(entry, ended, notes);
-        if met_our_delete(entry, ended, journal) {
-            return true;
-        }
         for content in Content::of(&entry.action) {
             // What is gone already, or needs no taking back, is no refusal.
             let Some(refusal) = content.refusal(entry).filter(|how| *how != Refusal::Gone) else {
@@ -219,7 +214,7 @@ impl Refusals {
             }
             let Some(tries) = self.tries.iter_mut().find(same) else { continue };
             tries.at.push_back(ended);
-            if tries.at.len() > REFUSED_AN_HOUR {
+            if tries.at.len() > REFUSED_AN_HOUR + met_our_deletes(entry, since, journal) {
                 let (count, verb) = (tries.at.len(), entry.verb().name());
                 let say = format!("the same {verb} was refused {count} times in an hour");
                 let machines = match &content {

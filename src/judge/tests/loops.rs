@@ -46,26 +46,29 @@ fn the_same_write_is_refused_again_and_again() {
     assert!(tries(most + 1, within, model, Refusal::Conflict), "the same fields");
 }
 
-/// A raise that meets the end of our own delete is not sent: nothing was refused. What another client moves counts.
+/// Each machine that we delete explains one raise that was not sent, for it found another number. What more there are another
+/// client moves.
 #[test]
-fn a_raise_that_meets_our_own_delete_was_not_refused() {
-    let met = |deletes: bool| {
+fn each_delete_of_ours_explains_one_raise_that_met_its_end() {
+    let met = |deletes: &str, raises: i64| {
         let code =
             Refused { code: Some(CHANGED_SINCE_READ.into()), ..Refused::plain(Refusal::Conflict) };
         let mut pool = told(Pool::of(3, 1, 0).serving("abc", OLD).no_rollout());
-        if deletes {
+        if !deletes.is_empty() {
             let at = Span::hours(1);
-            pool = pool.delete("a", Outdated).earlier(at, &accepted(at));
+            pool = pool.delete(deletes, Outdated).earlier(at, &accepted(at));
         }
-        broken(&(0..=REFUSED_AN_HOUR as i64).rev().fold(pool, |pool, n| {
+        broken(&(0..raises).rev().fold(pool, |pool, n| {
             let at = Span::minutes(4 * n);
             let no = Event::Ended(Outcome::Refused(code.clone()));
             let events = [(at.plus(Span::seconds(1)), Event::Asking), (at, no)];
             pool.raise(1).earlier(at.plus(Span::seconds(2)), &events)
         }))
     };
-    assert!(met(false), "another client moves it");
-    assert!(!met(true), "a delete of ours goes on");
+    let most = REFUSED_AN_HOUR as i64;
+    assert!(met("", most + 1) && !met("", most), "another client moves it");
+    assert!(met("a", most + 2) && !met("a", most + 1), "one is deleted");
+    assert!(met("ab", most + 3) && !met("ab", most + 2), "two are");
 }
 
 /// What happened in a turn beside its plan.

@@ -18,15 +18,15 @@ const MOST: u64 = 64 << 10;
 
 /// Reads one file at a time, so that no further thread waits for a disk that hangs.
 #[derive(Debug)]
-pub(super) struct Files(Arc<Semaphore>);
+pub(super) struct SecretFiles(Arc<Semaphore>);
 
-impl Default for Files {
+impl Default for SecretFiles {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(1)))
     }
 }
 
-impl Files {
+impl SecretFiles {
     /// The bytes of a plain file. `what` names it in errors, which hold nothing of its path or its text.
     pub async fn read(&self, file: &Path, what: &'static str) -> Result<Vec<u8>, Why> {
         let unusable = |say| Why::Unusable { what, say };

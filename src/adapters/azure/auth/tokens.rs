@@ -9,7 +9,7 @@ use azure_identity::Executor;
 
 use super::TokenSource;
 use super::failed::AuthFailed;
-use super::file::Files;
+use super::file::SecretFiles;
 use super::settings::{Settings, Way};
 use super::token::Token;
 use super::ways::Ways;
@@ -78,7 +78,7 @@ impl<C> Tokens<C> {
     /// redirects: what it sends is for the one it is sent to. [`crate::adapters::azure::Net::http`] is so.
     pub fn new(settings: Settings, http: Arc<dyn HttpClient>, clock: C) -> Self {
         let origin = settings.cloud.origin();
-        let ways = Ways { settings, files: Files::default(), http, clock, cli: None };
+        let ways = Ways { settings, files: SecretFiles::default(), http, clock, cli: None };
         let renewals = SharedReads::new(Span::ZERO);
         Self { ways, origin, state: Mutex::default(), renewals }
     }

@@ -13,7 +13,7 @@ use azure_identity::{
 
 use super::assertion::{About, Signer, Written};
 use super::failed::{NO_TOKEN, Tried, Why};
-use super::file::Files;
+use super::file::SecretFiles;
 use super::line::Line;
 use super::settings::{ClientSecret, Identity, Settings, Way};
 use crate::ambient::Sleep;
@@ -34,7 +34,7 @@ const PATIENCE: Span = Span::seconds(10);
 #[derive(Debug)]
 pub(super) struct Ways<C> {
     pub settings: Settings,
-    pub files: Files,
+    pub files: SecretFiles,
     pub http: Arc<dyn HttpClient>,
     pub clock: C,
     /// Runs the Azure CLI; `None`: as a process of its own.

@@ -19,8 +19,8 @@ use super::problem::Problem;
 use crate::model::time::Time;
 pub use jwk::usable as usable_keys;
 pub use oidc::{KeySource, KeysFailed, Oidc, OidcSettings};
-pub use scope::Scope;
-pub use tokens::{NotKnown, Tokens, TokensError};
+pub use scope::PoolScope;
+pub use tokens::{RefusedToken, Tokens, TokensError};
 
 /// What somebody may do; each may all that the one before may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,12 +55,12 @@ pub struct Principal {
     pub name: Box<str>,
     pub role: Role,
     /// Of which pools.
-    pub scope: Scope,
+    pub scope: PoolScope,
 }
 
 /// Names that the client's certificate shows, as its connection was made; none where it showed none.
 #[derive(Debug, Clone, Default)]
-pub struct Presented(pub Arc<[Box<str>]>);
+pub struct ClientNames(pub Arc<[Box<str>]>);
 
 /// Who is let in.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Door {
     pub async fn admit(
         &self,
         headers: &HeaderMap,
-        presented: &Presented,
+        presented: &ClientNames,
         now: Time,
     ) -> Result<Principal, Problem> {
         let (tokens, oidc) = match self {
@@ -93,7 +93,7 @@ impl Door {
                 return Ok(Principal {
                     name: ANYBODY.into(),
                     role: Role::Admin,
-                    scope: Scope::House,
+                    scope: PoolScope::House,
                 });
             }
             Door::Guarded { tokens, oidc } => (tokens, oidc),
@@ -119,7 +119,7 @@ impl Door {
     pub fn expired(&self, headers: &HeaderMap, now: Time) -> Option<(Box<str>, Time)> {
         let Door::Guarded { tokens, .. } = self else { return None };
         match tokens.find(bearer(headers).ok()?, now) {
-            Err(NotKnown::Expired { name, at }) => Some((name, at)),
+            Err(RefusedToken::Expired { name, at }) => Some((name, at)),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::jwk::{self, Key};
 use super::jwt::{self, Claims, Taken};
-use super::{Principal, Role, Scope};
+use super::{PoolScope, Principal, Role};
 use crate::api::http::problem::Problem;
 use crate::model::time::{Span, Time};
 
@@ -116,7 +116,7 @@ impl Oidc {
             let status = axum::http::StatusCode::FORBIDDEN;
             Problem::new(status, "noRole", "the token is good and names no role that is known here")
         })?;
-        Ok(Principal { name, role, scope: Scope::House })
+        Ok(Principal { name, role, scope: PoolScope::House })
     }
 
     async fn is_signed(self: &Arc<Self>, taken: &Taken<'_>, now: Time) -> Result<bool, Problem> {
@@ -204,7 +204,7 @@ fn claim<'a>(claims: &'a Claims, name: &str) -> Option<&'a Value> {
     claims.others.get(name).or_else(way)
 }
 
-/// An ID token says who somebody is to the client that asked, and lets nobody in here. RFC 9068 names access tokens in
+/// An ID token names a person to the client that asked, and opens no door here. RFC 9068 names access tokens in
 /// the header, some providers in the claim `typ`; without either, what only ID tokens have tells them apart.
 fn is_for_access(taken: &Taken<'_>, audience: &str) -> bool {
     let is = |word: &str, of: &[&str]| of.iter().any(|known| word.eq_ignore_ascii_case(known));

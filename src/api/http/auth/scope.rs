@@ -1,10 +1,10 @@
-//! Which pools somebody may see and change: the whole house, or those whose names fit a pattern.
+//! Which pools a token is for: those of the whole house, or those whose names fit a pattern.
 
 /// Patterns of one token.
 const MOST: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Scope {
+pub enum PoolScope {
     /// Every pool, and what belongs to no one pool.
     #[default]
     House,
@@ -12,7 +12,7 @@ pub enum Scope {
     Pools(Box<[Box<str>]>),
 }
 
-impl Scope {
+impl PoolScope {
     /// Patterns between commas; `*` alone is the house. `None`: they are no patterns.
     pub fn parse(text: &str) -> Option<Self> {
         let patterns: Box<[Box<str>]> = text.split(',').map(Into::into).collect();
@@ -22,21 +22,21 @@ impl Scope {
         };
         let sound = patterns.len() <= MOST && patterns.iter().all(|pattern| is_pattern(pattern));
         match sound {
-            true if patterns.iter().any(|pattern| &**pattern == "*") => Some(Scope::House),
-            true => Some(Scope::Pools(patterns)),
+            true if patterns.iter().any(|pattern| &**pattern == "*") => Some(PoolScope::House),
+            true => Some(PoolScope::Pools(patterns)),
             false => None,
         }
     }
 
     pub fn covers(&self, pool: &str) -> bool {
         match self {
-            Scope::House => true,
-            Scope::Pools(patterns) => patterns.iter().any(|pattern| fits(pattern, pool)),
+            PoolScope::House => true,
+            PoolScope::Pools(patterns) => patterns.iter().any(|pattern| fits(pattern, pool)),
         }
     }
 
     pub fn is_house(&self) -> bool {
-        *self == Scope::House
+        *self == PoolScope::House
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
             ("a*a", &["aa", "aba"], &["a", "ab"]),
             ("x,y-*", &["x", "y-1"], &["x,y-1", "y"]),
         ] {
-            let scope = Scope::parse(pattern).unwrap();
+            let scope = PoolScope::parse(pattern).unwrap();
             assert!(!scope.is_house());
             for name in fit {
                 assert!(scope.covers(name), "{pattern} {name}");
@@ -75,9 +75,9 @@ mod tests {
                 assert!(!scope.covers(name), "{pattern} {name}");
             }
         }
-        assert_eq!(Scope::parse("web,*"), Some(Scope::House));
+        assert_eq!(PoolScope::parse("web,*"), Some(PoolScope::House));
         for wrong in ["", "a,", "a b", "a/b", "é"] {
-            assert_eq!(Scope::parse(wrong), None, "{wrong}");
+            assert_eq!(PoolScope::parse(wrong), None, "{wrong}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::{Principal, Role, Scope};
+use super::{PoolScope, Principal, Role};
 use crate::api::http::text::{base64url, hex, unhex};
 use crate::model::time::Time;
 
@@ -42,9 +42,9 @@ struct Known {
     expires: Option<Time>,
 }
 
-/// Why a token lets nobody in.
+/// Why a token is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotKnown {
+pub enum RefusedToken {
     Unknown,
     /// It is this name's, and has ended.
     Expired {
@@ -139,9 +139,9 @@ impl Tokens {
     }
 
     /// Whose token this is. Every known hash is looked at to its end, whether or not one was found before.
-    pub fn find(&self, token: &str, now: Time) -> Result<Principal, NotKnown> {
+    pub fn find(&self, token: &str, now: Time) -> Result<Principal, RefusedToken> {
         if !token.starts_with(PREFIX) {
-            return Err(NotKnown::Unknown);
+            return Err(RefusedToken::Unknown);
         }
         let hash = hash_of(token);
         let mut found = None;
@@ -150,9 +150,9 @@ impl Tokens {
                 found = Some(known);
             }
         }
-        let found = found.ok_or(NotKnown::Unknown)?;
+        let found = found.ok_or(RefusedToken::Unknown)?;
         match found.expires.filter(|at| *at <= now) {
-            Some(at) => Err(NotKnown::Expired { name: found.principal.name.clone(), at }),
+            Some(at) => Err(RefusedToken::Expired { name: found.principal.name.clone(), at }),
             None => Ok(found.principal.clone()),
         }
     }
@@ -177,7 +177,7 @@ impl Tokens {
 #[derive(Default)]
 struct Terms {
     expires: Option<Time>,
-    scope: Scope,
+    scope: PoolScope,
 }
 
 impl Terms {
@@ -191,7 +191,7 @@ impl Terms {
                 }
                 Some(("pools", names)) if scope.is_none() => {
                     let say = "pools are names between commas, with * for any signs: web-*,db";
-                    scope = Some(Scope::parse(names).ok_or(say)?);
+                    scope = Some(PoolScope::parse(names).ok_or(say)?);
                 }
                 _ => return Err("behind the hash stand expires= and pools= only, each once"),
             }
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!((&*found.name, found.role), ("ann", Role::Operator));
         assert_eq!(tokens.find(&bob.token, now).map(|found| found.role), Ok(Role::Viewer));
         for wrong in ["", "pk_", &ann.token[1..], &format!("{}x", ann.token), &ann.line] {
-            assert_eq!(tokens.find(wrong, now), Err(NotKnown::Unknown), "{wrong}");
+            assert_eq!(tokens.find(wrong, now), Err(RefusedToken::Unknown), "{wrong}");
         }
         let shown = format!("{tokens:?} {ann:?}");
         assert!(!shown.contains(&ann.token) && !shown.contains("sha256"), "{shown}");
@@ -262,9 +262,9 @@ mod tests {
         let (before, after) = (at("2027-01-30T23:59:59Z"), at("2027-01-31T00:00:00Z"));
         for token in [&old.token, &new.token] {
             let found = tokens.find(token, before).unwrap();
-            assert_eq!((&*found.name, found.scope), ("ann", Scope::parse("web-*").unwrap()));
+            assert_eq!((&*found.name, found.scope), ("ann", PoolScope::parse("web-*").unwrap()));
         }
-        let expired = NotKnown::Expired { name: "ann".into(), at: after };
+        let expired = RefusedToken::Expired { name: "ann".into(), at: after };
         assert_eq!(tokens.find(&old.token, after), Err(expired));
         assert!(tokens.find(&new.token, after).is_ok());
         assert_eq!(tokens.ends(), BTreeMap::new(), "one of them stays");

@@ -28,7 +28,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::Api;
-use super::auth::{Door, Presented};
+use super::auth::{ClientNames, Door};
 use super::view::View;
 use crate::memory::{Desk, Store};
 use patient::Patient;
@@ -166,13 +166,13 @@ async fn welcome<S, V>(
     // Answers are small and whole; waiting for more of them helps nobody.
     let _kept_as_it_is = stream.set_nodelay(true);
     match tls {
-        None => converse(api, stream, client, Presented::default(), stopping).await,
+        None => converse(api, stream, client, ClientNames::default(), stopping).await,
         Some(tls) => {
             let shaken = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
             if let Ok(Ok(stream)) = shaken {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 let presented =
-                    Presented(shown.map(|one| names::names(one)).unwrap_or_default().into());
+                    ClientNames(shown.map(|one| names::names(one)).unwrap_or_default().into());
                 converse(api, stream, client, presented, stopping).await;
             }
         }
@@ -183,7 +183,7 @@ async fn converse<S, V, T>(
     api: Api<S, V>,
     stream: T,
     client: IpAddr,
-    presented: Presented,
+    presented: ClientNames,
     mut stopping: watch::Receiver<bool>,
 ) where
     S: Store + Desk + Send + Sync + 'static,

@@ -66,7 +66,8 @@ pub fn pools<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Answer, Pro
     let refused =
         refused.map(|(name, why)| RefusedDocument { name: name.to_string(), message: why.into() });
     let (refused, kind) = (refused.collect(), "PoolList");
-    let faults = house.view.faults();
+    // A fault may name any file and any pool.
+    let faults = if call.covers_house() { house.view.faults() } else { Vec::new() };
     let faults = faults.iter().take(MOST_FAULTS).map(ToString::to_string).collect();
     Ok(Answer::tagged(&PoolList { api_version: API_VERSION, kind, items, refused, faults, next }))
 }

@@ -18,7 +18,7 @@ pub(super) fn cannot_work(root: &Node, draft: &Draft, out: &mut Vec<Diagnostic>)
         out.push(Diagnostic::new(place, key, code, say).help(help));
     };
     let set = &draft.scale_set;
-    if !set.as_str().is_empty() && !set.is_whole() {
+    if !set.as_str().is_empty() && set.parts().is_none() {
         let is_agents = set.as_str().to_ascii_lowercase().contains("/managedclusters/");
         let help = if is_agents { AGENTS } else { SET_ID };
         fault("scaleSet", Code::BadValue, "it is no id of a scale set", help);

@@ -134,6 +134,7 @@ answers! {
         pub items: Vec<RevisionShown>,
     }
 
+    #[derive(Deserialize)]
     pub struct RevisionShown {
         /// In the order in which the pool met them.
         pub number: u32,

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::super::foremost::is_refusal;
 use super::super::wire::Word;
 use super::When;
+use super::pools::RevisionShown;
 use crate::model::action::Class;
 use crate::model::ids::{InstanceId, NodeName, Revision, VmId, Zone};
 use crate::model::machine::{
@@ -202,21 +203,7 @@ pub struct LastRead {
 /// The revisions that a pool met.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RevisionsRead {
-    pub items: Vec<RevisionRead>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RevisionRead {
-    pub number: u32,
-    pub name: String,
-    pub image: Option<String>,
-    pub vm_size: Option<String>,
-    pub seen_at: When,
-    pub machines: u32,
-    pub completed: bool,
-    pub in_model: bool,
-    pub wanted: bool,
+    pub items: Vec<RevisionShown>,
 }
 
 /// What was asked for and no turn has answered.

@@ -156,11 +156,11 @@ fn text(lines: &[&str]) -> String {
 
 /// Types that are answered: every field is always there, `null` where nothing is known.
 macro_rules! answers {
-    ($($(#[doc = $about:literal])* pub struct $name:ident {
+    ($($(#[doc = $about:literal])* $(#[derive($more:ident)])? pub struct $name:ident {
         $($(#[doc = $say:literal])* pub $field:ident: $ty:ty,)*
     })*) => {$(
         $(#[doc = $about])*
-        #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+        #[derive(Debug, Clone, PartialEq, serde::Serialize $(, serde::$more)?)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
             $($(#[doc = $say])* pub $field: $ty,)*
