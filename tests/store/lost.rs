@@ -19,10 +19,17 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 /// A store with some pages in its file, open.
 fn filled(path: &Path) -> SqliteStore {
+    filled_with(path, &["web".into()], 2_000)
+}
+
+/// With an entry for each number below `entries` in the history of each pool.
+fn filled_with(path: &Path, pools: &[String], entries: usize) -> SqliteStore {
     let store = open(path);
     wait(async {
         let epoch = lead(&store).await.epoch;
-        store.commit(&write("web", epoch, 0..2_000)).await.unwrap();
+        for pool in pools {
+            store.commit(&write(pool, epoch, 0..entries)).await.unwrap();
+        }
     });
     // Closed once, so that all of it is in the file and nothing in its log.
     drop(store);
@@ -106,27 +113,26 @@ fn damage_that_a_read_meets_is_the_end_of_the_store() {
     }
 }
 
+/// A store with ten long histories, open; the pools, the epoch, and what a sweep keeps.
+fn long(path: &Path) -> (SqliteStore, Vec<PoolName>, Epoch, Keep) {
+    let pools: Vec<String> = (0..10).map(|n| format!("pool-{n}")).collect();
+    let store = filled_with(path, &pools, 8_000);
+    let epoch = epoch(&store);
+    let keep = Keep { history: Span::days(1), audit: Span::days(1) };
+    (store, pools.into_iter().map(PoolName::new).collect(), epoch, keep)
+}
+
 /// A file that gives its room back to the disk is shorter than it was.
 #[test]
 fn a_store_that_gives_room_back_is_not_lost() {
     let folder = Folder::new();
     let path = folder.file("pools.db");
-    let store = open(&path);
-    wait(async {
-        let epoch = lead(&store).await.epoch;
-        for n in 0..10 {
-            store.commit(&write(&format!("pool-{n}"), epoch, 0..8_000)).await.unwrap();
-        }
-    });
-    drop(store);
-    let store = open(&path);
-    let epoch = epoch(&store);
-    let keep = Keep { history: Span::days(1), audit: Span::days(1) };
+    let (store, pools, epoch, keep) = long(&path);
     let length = || fs::metadata(&path).unwrap().len();
     let most = length();
     wait(async {
-        for n in 0..10 {
-            store.forget(&PoolName::new(format!("pool-{n}")), epoch).await.unwrap();
+        for pool in &pools {
+            store.forget(pool, epoch).await.unwrap();
         }
         let mut tries = 0..400;
         while length() >= most {
@@ -144,21 +150,12 @@ fn a_store_that_gives_room_back_is_not_lost() {
 fn a_store_whose_log_another_program_folds_in_is_not_lost() {
     let folder = Folder::new();
     let path = folder.file("pools.db");
-    let store = open(&path);
-    wait(async {
-        let epoch = lead(&store).await.epoch;
-        for n in 0..10 {
-            store.commit(&write(&format!("pool-{n}"), epoch, 0..8_000)).await.unwrap();
-        }
-    });
-    drop(store);
-    let store = open(&path);
-    let (epoch, most) = (epoch(&store), fs::metadata(&path).unwrap().len());
-    let keep = Keep { history: Span::days(1), audit: Span::days(1) };
+    let (store, pools, epoch, keep) = long(&path);
+    let most = fs::metadata(&path).unwrap().len();
     let other = rusqlite::Connection::open(&path).unwrap();
     wait(async {
-        for n in 0..10 {
-            store.forget(&PoolName::new(format!("pool-{n}")), epoch).await.unwrap();
+        for pool in &pools {
+            store.forget(pool, epoch).await.unwrap();
         }
         for _ in 0..4 {
             store.sweep(&keep, Time::from_millis(1_000)).await.unwrap();

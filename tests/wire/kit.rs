@@ -8,16 +8,21 @@ use std::time::Duration;
 
 use azure_core::credentials::Secret;
 use azure_core::http::HttpClient;
+use poolkeeper::act::{Answer, ChangeCloud, ChangeCluster, Drain, Draining, Order};
 use poolkeeper::adapters::azure::auth::{ClientSecret, Settings as Auth, Tokens, Way};
 use poolkeeper::adapters::azure::cloud::Cloud;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::{Clock, Sleep};
 use poolkeeper::emulator::{Emulator, Listening, Seed, Tls};
+use poolkeeper::memory::MemoryStore;
 use poolkeeper::model::ids::{PoolName, ScaleSetId};
+use poolkeeper::model::plan::Facts;
 use poolkeeper::model::policy::{Draft, Image, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Time;
+use poolkeeper::observe::{ReadCloud, ReadFacts};
 use poolkeeper::pace::{Paced, Pacer};
+use poolkeeper::reconcile::{Decisions, World};
 use poolkeeper::sim::{Backstage, NotReady, Outcome, Road, START, Scenario, run_over};
 use poolkeeper::world;
 use serde_json::{Value, json};
@@ -44,6 +49,77 @@ pub fn set_id(name: &str) -> ScaleSetId {
     ScaleSetId::new(format!(
         "{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/{name}"
     ))
+}
+
+/// A cluster without nodes, beside the facts that it is made with.
+#[derive(Debug)]
+pub struct NoNodes(pub Facts);
+
+impl ReadFacts for NoNodes {
+    async fn facts(&self, _pool: &PoolName) -> Facts {
+        self.0.clone()
+    }
+}
+
+impl ChangeCluster for NoNodes {
+    async fn drain(&self, _order: &Order<'_>, _machine: Draining<'_>) -> Answer {
+        Answer::Done
+    }
+
+    async fn drain_state(&self, _machine: Draining<'_>) -> Drain {
+        Drain::Done
+    }
+
+    async fn release(&self, _machine: Draining<'_>) -> Answer {
+        Answer::Done
+    }
+}
+
+/// A daemon, as far as its turns see it.
+pub struct House<A, C> {
+    pub cloud: Arc<A>,
+    pub nodes: NoNodes,
+    pub store: MemoryStore,
+    pub decide: Decisions,
+    pub clock: C,
+}
+
+impl<A: ReadCloud + ChangeCloud, C: Clock> World for House<A, C> {
+    type Read = A;
+    type Facts = NoNodes;
+    type Cloud = A;
+    type Cluster = NoNodes;
+    type Store = MemoryStore;
+    type Decide = Decisions;
+    type Clock = C;
+
+    fn read(&self) -> &A {
+        &self.cloud
+    }
+
+    fn facts(&self) -> &NoNodes {
+        &self.nodes
+    }
+
+    fn cloud(&self) -> &A {
+        &self.cloud
+    }
+
+    fn cluster(&self) -> &NoNodes {
+        &self.nodes
+    }
+
+    fn store(&self) -> &MemoryStore {
+        &self.store
+    }
+
+    fn decide(&self) -> &Decisions {
+        &self.decide
+    }
+
+    fn clock(&self) -> &C {
+        &self.clock
+    }
 }
 
 /// The defaults of a pool file but for the ramp, which only slows tests down.

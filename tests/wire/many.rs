@@ -11,24 +11,21 @@ use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
 use azure_core::http::{AsyncRawResponse, HttpClient, Request};
-use poolkeeper::act::{Answer, ChangeCluster, Drain, Draining, Order};
 use poolkeeper::adapters::azure::Azure;
 use poolkeeper::adapters::azure::throttle::{Asked, Class, Learn, Leave};
 use poolkeeper::ambient::{Clock, Sleep};
 use poolkeeper::emulator::Emulator;
 use poolkeeper::memory::{Lease, MemoryStore, Store};
-use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::plan::{Facts, RolloutPhase};
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::observe::ReadFacts;
 use poolkeeper::pace::{NotNow, Paced, Pacer, READ_PATIENCE};
-use poolkeeper::reconcile::{Decisions, PoolTurn, World};
+use poolkeeper::reconcile::{Decisions, PoolTurn};
 use poolkeeper::sim::START;
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
-use crate::kit::{self, limits, policy, upgraded};
+use crate::kit::{self, House, NoNodes, limits, policy, upgraded};
 
 const POOLS: usize = 100;
 const MACHINES: u32 = 4;
@@ -153,75 +150,7 @@ impl Learn for Timed {
     }
 }
 
-/// No facts, and no nodes.
-#[derive(Debug)]
-struct Nobody;
-
-impl ReadFacts for Nobody {
-    async fn facts(&self, _pool: &PoolName) -> Facts {
-        Facts::default()
-    }
-}
-
-impl ChangeCluster for Nobody {
-    async fn drain(&self, _order: &Order<'_>, _machine: Draining<'_>) -> Answer {
-        Answer::Done
-    }
-
-    async fn drain_state(&self, _machine: Draining<'_>) -> Drain {
-        Drain::Done
-    }
-
-    async fn release(&self, _machine: Draining<'_>) -> Answer {
-        Answer::Done
-    }
-}
-
-struct House {
-    cloud: Arc<Paced<Azure, Hours>>,
-    store: MemoryStore,
-    decide: Decisions,
-    nobody: Nobody,
-    hours: Hours,
-}
-
-impl World for House {
-    type Read = Paced<Azure, Hours>;
-    type Facts = Nobody;
-    type Cloud = Paced<Azure, Hours>;
-    type Cluster = Nobody;
-    type Store = MemoryStore;
-    type Decide = Decisions;
-    type Clock = Hours;
-
-    fn read(&self) -> &Self::Read {
-        &self.cloud
-    }
-
-    fn facts(&self) -> &Nobody {
-        &self.nobody
-    }
-
-    fn cloud(&self) -> &Self::Cloud {
-        &self.cloud
-    }
-
-    fn cluster(&self) -> &Nobody {
-        &self.nobody
-    }
-
-    fn store(&self) -> &MemoryStore {
-        &self.store
-    }
-
-    fn decide(&self) -> &Decisions {
-        &self.decide
-    }
-
-    fn clock(&self) -> &Hours {
-        &self.hours
-    }
-}
+type Daemon = House<Paced<Azure, Hours>, Hours>;
 
 /// What one pool saw of it.
 #[derive(Debug, Default)]
@@ -235,9 +164,9 @@ struct Seen {
     broken: Vec<String>,
 }
 
-async fn keep(house: House, policy: Policy, seed: u64) -> Seen {
+async fn keep(house: Daemon, policy: Policy, seed: u64) -> Seen {
     let mut turn = PoolTurn::new(policy.name.clone(), seed);
-    let (mut seen, hours) = (Seen::default(), house.hours.clone());
+    let (mut seen, hours) = (Seen::default(), house.clock.clone());
     let until = START.plus(LASTS);
     // As processes start: all pools at once.
     let mut due = hours.now();
@@ -298,8 +227,8 @@ fn play() -> Played {
                 cloud: Arc::clone(&cloud),
                 store: MemoryStore::default(),
                 decide: Decisions::PRODUCTION,
-                nobody: Nobody,
-                hours: hours.clone(),
+                nodes: NoNodes(Facts::default()),
+                clock: hours.clone(),
             };
             let policy = policy(&name(n), MACHINES, |draft| {
                 limits(draft, "2", "0");

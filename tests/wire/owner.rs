@@ -2,98 +2,25 @@
 
 use std::sync::Arc;
 
-use poolkeeper::act::{Answer, ChangeCluster, Drain, Draining, Order};
 use poolkeeper::adapters::azure::Azure;
 use poolkeeper::adapters::azure::throttle::Unpaced;
 use poolkeeper::ambient::{Clock, SystemClock};
 use poolkeeper::emulator::Emulator;
 use poolkeeper::memory::{MemoryStore, Store, Told};
 use poolkeeper::model::action::{Action, Verb};
-use poolkeeper::model::ids::{AskId, PoolName, ScaleSetId, StoreId};
+use poolkeeper::model::ids::{AskId, ScaleSetId, StoreId};
 use poolkeeper::model::owner::{Keeper, OwnerTag};
 use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, Facts};
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::time::Span;
-use poolkeeper::observe::ReadFacts;
-use poolkeeper::reconcile::{Decisions, PoolTurn, TurnReport, World};
+use poolkeeper::reconcile::{Decisions, PoolTurn, TurnReport};
 use serde_json::{Value, json};
 
-use crate::kit::{self, Ends, policy};
-
-/// A daemon, as far as its turns see it.
-struct House {
-    azure: Azure,
-    store: MemoryStore,
-    decide: Decisions,
-    who: Who,
-    clock: SystemClock,
-}
-
-/// The facts that name its store, and a cluster without nodes.
-#[derive(Debug)]
-struct Who(StoreId);
-
-impl ReadFacts for Who {
-    async fn facts(&self, _pool: &PoolName) -> Facts {
-        Facts { keeper: Keeper::Store(self.0.clone()), ..Facts::default() }
-    }
-}
-
-impl ChangeCluster for Who {
-    async fn drain(&self, _order: &Order<'_>, _machine: Draining<'_>) -> Answer {
-        Answer::Done
-    }
-
-    async fn drain_state(&self, _machine: Draining<'_>) -> Drain {
-        Drain::Done
-    }
-
-    async fn release(&self, _machine: Draining<'_>) -> Answer {
-        Answer::Done
-    }
-}
-
-impl World for House {
-    type Read = Azure;
-    type Facts = Who;
-    type Cloud = Azure;
-    type Cluster = Who;
-    type Store = MemoryStore;
-    type Decide = Decisions;
-    type Clock = SystemClock;
-
-    fn read(&self) -> &Azure {
-        &self.azure
-    }
-
-    fn facts(&self) -> &Who {
-        &self.who
-    }
-
-    fn cloud(&self) -> &Azure {
-        &self.azure
-    }
-
-    fn cluster(&self) -> &Who {
-        &self.who
-    }
-
-    fn store(&self) -> &MemoryStore {
-        &self.store
-    }
-
-    fn decide(&self) -> &Decisions {
-        &self.decide
-    }
-
-    fn clock(&self) -> &SystemClock {
-        &self.clock
-    }
-}
+use crate::kit::{self, Ends, House, NoNodes, policy};
 
 struct Daemon<'a> {
     ends: &'a Ends,
-    house: House,
+    house: House<Azure, SystemClock>,
     policy: Policy,
     turns: PoolTurn,
 }
@@ -105,8 +32,14 @@ impl<'a> Daemon<'a> {
         let tokens = kit::tokens(&ends.cloud, &http, SystemClock);
         let (learn, clock) = (Arc::new(Unpaced), Arc::new(SystemClock));
         let azure = Azure::new(ends.cloud.clone(), http, tokens, learn, clock);
-        let (who, decide) = (Who(StoreId::new(store)), Decisions::PRODUCTION);
-        let house = House { azure, store: MemoryStore::new(), decide, who, clock: SystemClock };
+        let keeper = Keeper::Store(StoreId::new(store));
+        let house = House {
+            cloud: Arc::new(azure),
+            nodes: NoNodes(Facts { keeper, ..Facts::default() }),
+            store: MemoryStore::new(),
+            decide: Decisions::PRODUCTION,
+            clock: SystemClock,
+        };
         let turns = PoolTurn::new(policy.name.clone(), 1);
         Self { ends, house, policy, turns }
     }

@@ -148,7 +148,7 @@ fn storms_are_weathered() {
     let (mut turns, mut failed, mut mishaps, mut calls, mut ended) = (0, 0, 0, 0, 0);
     let missing = || {
         let met = met.lock().unwrap();
-        ALL.into_iter().filter(|one| !met.contains_key(one)).collect::<Vec<_>>()
+        ALL.iter().filter(|one| !met.contains_key(one)).collect::<Vec<_>>()
     };
     // What the usual ones did not meet, for others were drawn, those after them do.
     for seed in first..first + 3 * storms {

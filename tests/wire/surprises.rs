@@ -12,8 +12,20 @@ use crate::carrier::Other;
 use crate::faults::too_often;
 use crate::kit::{Mishap, Passing, SUBSCRIPTION, image, set_id};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Surprise {
+macro_rules! surprises {
+    ($($name:ident),* $(,)?) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Surprise {
+            $($name),*
+        }
+
+        use Surprise::{$($name),*};
+
+        pub const ALL: &[Surprise] = &[$($name),*];
+    };
+}
+
+surprises! {
     ProtectionUnread,
     OtherImageKind,
     IdentityServiceAway,
@@ -34,34 +46,6 @@ pub enum Surprise {
     MixedPriorities,
     AutoscaleFights,
 }
-
-use Surprise::{
-    AttachedVm, AutoscaleFights, AutoscaleUnread, Denied, DisksMove, EtagStays,
-    IdentityServiceAway, LittleLeft, Locked, LocksUnread, MixedPriorities, NoProfile, OneOfABatch,
-    OtherHost, OtherImageKind, OtherTypes, ProtectionUnread, RegionThrottled, TokensLater,
-};
-
-pub const ALL: [Surprise; 19] = [
-    ProtectionUnread,
-    OtherImageKind,
-    IdentityServiceAway,
-    DisksMove,
-    AutoscaleUnread,
-    Locked,
-    LocksUnread,
-    OneOfABatch,
-    RegionThrottled,
-    EtagStays,
-    AttachedVm,
-    OtherHost,
-    NoProfile,
-    TokensLater,
-    OtherTypes,
-    LittleLeft,
-    Denied,
-    MixedPriorities,
-    AutoscaleFights,
-];
 
 /// Everything of a storm that a surprise may change.
 #[derive(Default)]
