@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolkeeper::api::http::{Certificate, ListenError, Listening, Seal};
+use poolkeeper::api::http::{Certificate, ListenError, Listening, Places, Seal};
+use poolkeeper::memory::Told;
+use poolkeeper::model::ids::AskId;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
@@ -22,8 +24,12 @@ struct Served {
 }
 
 async fn serve(kit: &Kit, seal: Option<Seal>) -> Served {
+    serve_with(kit, seal, Places::MOST).await
+}
+
+async fn serve_with(kit: &Kit, seal: Option<Seal>, places: Places) -> Served {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let listening = Listening::at(any, seal, kit.api.clone()).await.unwrap();
+    let listening = Listening::at(any, seal, kit.api.clone()).await.unwrap().with(places);
     let (stop, stopped) = oneshot::channel::<()>();
     let address = listening.address();
     let task = tokio::spawn(listening.serve(async { drop(stopped.await) }));
@@ -79,6 +85,84 @@ async fn whoever_dawdles_over_a_head_is_let_go() {
     let slow = "POST /api/v1/pools/web/pause HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
     let answer = talk(&mut stream, slow).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+}
+
+/// A connection from 127.0.0.n.
+async fn line(served: &Served, n: u8) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, n], 0))).unwrap();
+    socket.connect(served.address).await.unwrap()
+}
+
+/// Asks on a connection that stays open; the status line of the answer.
+async fn ask(line: &mut TcpStream, path: &str) -> String {
+    let get = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    line.write_all(get.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 4_096];
+    let read = tokio::time::timeout(Duration::from_secs(20), line.read(&mut answer)).await;
+    let text = String::from_utf8_lossy(&answer[..read.unwrap().unwrap_or(0)]).into_owned();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+async fn is_over(line: &mut TcpStream) -> bool {
+    line.read(&mut [0; 16]).await.unwrap_or(0) == 0
+}
+
+const OK: &str = "HTTP/1.1 200 OK";
+
+#[tokio::test]
+async fn silent_connections_of_others_keep_no_probe_out() {
+    let kit = Kit::open().await;
+    let served = serve_with(&kit, None, Places { all: 8, of_one: 2 }).await;
+    let mut stream = line(&served, 2).await;
+    assert_eq!(ask(&mut stream, "/api/v1/events").await, OK);
+    let mut idle = line(&served, 2).await;
+    assert_eq!(ask(&mut idle, "/api/v1/health").await, OK);
+    let mut silent = Vec::new();
+    for n in [3, 3, 4, 4, 5, 5] {
+        silent.push(line(&served, n).await);
+    }
+    let mut probe = line(&served, 6).await;
+    assert_eq!(ask(&mut probe, "/ready").await, OK);
+    assert!(is_over(&mut silent[0]).await, "the first of those that never asked");
+    // A crowd that comes again takes its own places, and those of the idle, and none in work.
+    for n in [3, 4, 5, 3, 4, 5, 3, 4, 5] {
+        silent.push(line(&served, n).await);
+    }
+    assert_eq!(ask(&mut probe, "/ready").await, OK, "one of its own keeps its place");
+    assert_eq!(ask(&mut idle, "/api/v1/health").await, OK);
+    let told = Told::Answered { ask: AskId::new("old"), accepted: true, say: "done".into() };
+    kit.tell("web", told).await;
+    let mut event = [0; 512];
+    let read = stream.read(&mut event).await.unwrap();
+    assert!(read > 0, "a stream is never cut");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_request_comes_within_five_seconds_and_a_later_one_within_fifteen() {
+    let kit = Kit::open().await;
+    let served = serve(&kit, None).await;
+    let mut silent = line(&served, 2).await;
+    let mut idle = line(&served, 2).await;
+    assert_eq!(ask(&mut idle, "/api/v1/health").await, OK);
+    let began = tokio::time::Instant::now();
+    assert!(is_over(&mut silent).await);
+    let first = began.elapsed();
+    assert!(is_over(&mut idle).await);
+    let later = began.elapsed();
+    let seconds = |from, to| Duration::from_secs(from)..=Duration::from_secs(to);
+    assert!(seconds(4, 6).contains(&first), "{first:?}");
+    assert!(seconds(14, 16).contains(&later), "{later:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_no_route_reads_keeps_no_place() {
+    let kit = Kit::open().await;
+    let served = serve(&kit, None).await;
+    let mut stream = line(&served, 2).await;
+    let head = "GET /ready HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n";
+    let answer = tokio::time::timeout(Duration::from_secs(5), talk(&mut stream, head)).await;
+    assert!(answer.unwrap().starts_with("HTTP/1.1 400 "), "its body never comes");
 }
 
 #[tokio::test]

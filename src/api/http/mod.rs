@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::RawPathParams;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
@@ -42,7 +42,7 @@ use tower_service::Service;
 
 use auth::{Door, Principal, Role};
 use call::{Answer, Call, Content};
-pub use listen::{Certificate, ListenError, Listening, Pair, Seal};
+pub use listen::{Certificate, ListenError, Listening, Pair, Places, Seal};
 pub use plain::{Rights, read_guarded, read_plain};
 use problem::{Problem, ProblemCode};
 use rate::Rate;
@@ -326,17 +326,17 @@ fn broken() -> Problem {
 }
 
 async fn read(route: &Route, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
+    // Before it is waited for: a body that does not come would keep the place of its connection.
+    call::check_body(route, parts, body.is_end_stream())?;
     let read = tokio::time::timeout(BODY_WAIT, to_bytes(body, MOST_BYTES)).await;
     let body = read.map_err(|_| {
         Problem::new(StatusCode::REQUEST_TIMEOUT, "bodyTimedOut", "the body did not come in time")
     })?;
-    let body = body.map_err(|_| {
+    body.map_err(|_| {
         let say =
             format!("the body is cut short, or longer than the {MOST_BYTES} bytes that are read");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "bodyTooLarge", say)
-    })?;
-    call::check_body(route, parts, &body)?;
-    Ok(body)
+    })
 }
 
 /// Everything that changes nothing.

@@ -3,17 +3,17 @@
 //! An address that others reach is listened on with TLS and a guarded door, or not at all. A client that dawdles over its
 //! head, its handshake or our answer is let go; a place is taken before a connection is.
 
+mod crowd;
 mod ends;
 mod names;
 mod patient;
 mod seal;
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -24,21 +24,23 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::Api;
 use super::auth::{ClientNames, Door};
 use super::view::View;
 use crate::memory::{Desk, Store};
+pub use crowd::Places;
+use crowd::{Answering, Crowd, Guest, Place};
 use patient::Patient;
 pub use seal::{Certificate, Pair, Seal};
 
-/// Connections at a time, and of one address.
-const CONNECTIONS: usize = 1_024;
-const OF_ONE_CLIENT: u32 = 256;
-/// A handshake, and the head of a request, take no longer. An idle connection ends after this too.
+/// A handshake takes no longer, nor the head of a first request after it.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+// 5 s: who connects has something to ask.
+const FIRST_HEAD: Duration = Duration::from_secs(5);
+/// The head of a later request takes no longer. An idle connection ends after this too.
 const HEAD: Duration = Duration::from_secs(15);
 /// The head of a request is no longer than this, and has no more lines.
 const HEAD_BYTES: usize = 32 << 10;
@@ -77,6 +79,7 @@ pub struct Listening<S, V> {
     listener: TcpListener,
     seal: Option<Seal>,
     address: SocketAddr,
+    places: Places,
     api: Api<S, V>,
 }
 
@@ -100,7 +103,12 @@ where
         let failed = |source| ListenError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, seal, address, api })
+        Ok(Self { listener, seal, address, places: Places::MOST, api })
+    }
+
+    /// Takes in so many connections.
+    pub fn with(self, places: Places) -> Self {
+        Self { places, ..self }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -109,37 +117,37 @@ where
 
     /// Until `stop`; then nothing new is taken in, streams end, and what was begun may end.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
-        let crowd = Arc::new(Crowd::default());
+        let crowd = Arc::new(Crowd::new(self.places));
         let stopping = self.api.house().stopping.clone();
         tokio::pin!(stop);
         loop {
-            let next = async {
-                // The queue of the system holds back whoever finds no place.
-                let place = Arc::clone(&places).acquire_owned().await;
-                (place, self.listener.accept().await)
-            };
-            let (place, accepted) = tokio::select! {
-                next = next => next,
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
                 () = &mut stop => break,
             };
-            let (Ok(place), Ok((stream, peer))) = (place, accepted) else {
+            let Ok((stream, peer)) = accepted else {
                 tokio::time::sleep(BREATH).await;
                 continue;
             };
-            let Some(guest) = crowd.enter(peer.ip()) else { continue };
+            // The queue of the system holds back those that come meanwhile.
+            let guest = tokio::select! {
+                guest = crowd.enter(peer.ip()) => guest,
+                () = &mut stop => break,
+            };
+            let Some(Guest { place, cut }) = guest else { continue };
             let (api, tls) = (self.api.clone(), self.seal.as_ref().map(Seal::acceptor));
             let stopping = stopping.subscribe();
             tokio::spawn(async move {
-                welcome(api, tls, stream, peer.ip(), stopping).await;
-                drop((guest, place));
+                tokio::select! {
+                    () = welcome(api, tls, stream, peer.ip(), &place, stopping) => {}
+                    _ = cut => {}
+                }
             });
         }
         drop(self.listener);
         stopping.send_replace(true);
-        let gone = places.acquire_many(CONNECTIONS as u32);
         // Whoever still reads after that is cut off.
-        let _all_or_time = tokio::time::timeout(STOPPING, gone).await;
+        let _all_or_time = tokio::time::timeout(STOPPING, crowd.is_gone()).await;
     }
 }
 
@@ -158,6 +166,7 @@ async fn welcome<S, V>(
     tls: Option<TlsAcceptor>,
     stream: TcpStream,
     client: IpAddr,
+    place: &Arc<Place>,
     stopping: watch::Receiver<bool>,
 ) where
     S: Store + Desk + Send + Sync + 'static,
@@ -166,14 +175,14 @@ async fn welcome<S, V>(
     // Answers are small and whole; waiting for more of them helps nobody.
     let _kept_as_it_is = stream.set_nodelay(true);
     match tls {
-        None => converse(api, stream, client, ClientNames::default(), stopping).await,
+        None => converse(api, stream, client, ClientNames::default(), place, stopping).await,
         Some(tls) => {
             let shaken = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
             if let Ok(Ok(stream)) = shaken {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 let presented =
                     ClientNames(shown.map(|one| names::names(one)).unwrap_or_default().into());
-                converse(api, stream, client, presented, stopping).await;
+                converse(api, stream, client, presented, place, stopping).await;
             }
         }
     }
@@ -184,6 +193,7 @@ async fn converse<S, V, T>(
     stream: T,
     client: IpAddr,
     presented: ClientNames,
+    place: &Arc<Place>,
     mut stopping: watch::Receiver<bool>,
 ) where
     S: Store + Desk + Send + Sync + 'static,
@@ -193,7 +203,11 @@ async fn converse<S, V, T>(
     let service = service_fn(move |request: Request<Incoming>| {
         let (api, mut request) = (api.clone(), request.map(Body::new));
         request.extensions_mut().insert(presented.clone());
-        async move { Ok::<_, Infallible>(api.answer(request, client).await) }
+        let working = place.works();
+        async move {
+            let answer = api.answer(request, client).await;
+            Ok::<_, Infallible>(answer.map(|body| Answering { body, _working: working }))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -206,41 +220,19 @@ async fn converse<S, V, T>(
         // An error means that nobody is left who could say stop.
         let _told = stopping.wait_for(|stop| *stop).await;
     };
+    let says_nothing = async {
+        tokio::time::sleep(FIRST_HEAD).await;
+        if !place.is_silent() {
+            std::future::pending::<()>().await;
+        }
+    };
     // How a conversation ended is the client's matter.
     tokio::select! {
         _ended = connection.as_mut() => return,
+        () = says_nothing => return,
         () = stopped => connection.as_mut().graceful_shutdown(),
     }
     let _ended = tokio::time::timeout(STOPPING, connection).await;
-}
-
-/// How many connections each address has.
-#[derive(Debug, Default)]
-struct Crowd(Mutex<BTreeMap<IpAddr, u32>>);
-
-/// Gives its place back when it goes.
-struct Guest(Arc<Crowd>, IpAddr);
-
-impl Crowd {
-    fn enter(self: &Arc<Self>, client: IpAddr) -> Option<Guest> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = known.entry(client).or_default();
-        let fits = *count < OF_ONE_CLIENT;
-        *count += u32::from(fits);
-        fits.then(|| Guest(Arc::clone(self), client))
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        let mut known = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = known.get_mut(&self.1) {
-            *count -= 1;
-            if *count == 0 {
-                known.remove(&self.1);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -272,18 +264,5 @@ mod tests {
         let nobody = Door::Guarded { tokens: Tokens::default(), oidc: None };
         let refused = may_stand(address("127.0.0.1:1"), true, &nobody);
         assert!(matches!(refused, Err(ListenError::Nobody)));
-    }
-
-    #[test]
-    fn one_address_has_so_many_places() {
-        let (crowd, here) = (Arc::new(Crowd::default()), IpAddr::from([127, 0, 0, 1]));
-        let mut guests: Vec<Guest> = (0..OF_ONE_CLIENT).filter_map(|_| crowd.enter(here)).collect();
-        assert_eq!(guests.len(), OF_ONE_CLIENT as usize);
-        assert!(crowd.enter(here).is_none());
-        assert!(crowd.enter(IpAddr::from([127, 0, 0, 2])).is_some());
-        guests.pop();
-        assert!(crowd.enter(here).is_some());
-        drop(guests);
-        assert!(crowd.0.lock().unwrap().is_empty());
     }
 }
