@@ -8,6 +8,7 @@
 mod access;
 pub mod board;
 pub mod checkup;
+pub mod descriptors;
 pub mod door;
 mod dumps;
 mod folder;

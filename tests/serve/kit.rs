@@ -28,6 +28,9 @@ const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000"
 /// A minute in a third of a second: a rollout of minutes ends within seconds, and a read stays fresh over a slow answer.
 const SPEED: u32 = 200;
 
+/// Files and connections that a daemon here may open.
+const DESCRIPTORS: u64 = 4_096;
+
 /// Nothing here takes this long but what never ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -110,7 +113,7 @@ impl House {
     /// With its API on a free port, or the reason why not.
     pub async fn serve(&self, holder: &str, set: &[(&str, &str)]) -> Result<Served, NoDoor> {
         let mut daemon = self.open(holder, Decisions::PRODUCTION, set).await;
-        let address = listen(&mut daemon).await?;
+        let address = listen(&mut daemon, DESCRIPTORS).await?;
         Ok(Served { daemon: Running::begin(daemon), address: address.unwrap() })
     }
 

@@ -38,6 +38,22 @@ fn what_keeps_it_from_beginning_is_told_with_the_next_step() {
     assert!(nobody.err.contains("client secret: AZURE_CLIENT_SECRET is not set"), "{nobody:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn too_few_descriptors_are_told_at_the_start_with_the_remedy() {
+    let house = House::new("descriptors", &[("web", 3)]).await;
+    let mut limited = Command::new("/bin/sh");
+    limited.args(["-c", "ulimit -n 300; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_poolkeeper")]);
+    limited.args(["serve", "--auth", "client-secret", "--store", "memory"]);
+    limited.args(["--pools", "config/pools", "--listen", "127.0.0.1:0"]);
+    limited.current_dir(HOME).env_clear().envs(house.environment());
+    limited.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let few = finish(limited, b"");
+    assert_eq!(few.code, Some(1), "{few:?}");
+    for said in ["may open 300 files", "needs 320", "LimitNOFILE=", "--listen off"] {
+        assert!(few.err.contains(said), "{few:?}");
+    }
+}
+
 #[test]
 fn settings_are_printed_in_both_ways() {
     let shown = told(&["--print-settings", "--set", "turns.atOnce=3"]);

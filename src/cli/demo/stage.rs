@@ -10,10 +10,10 @@ use super::sight::Sight;
 use crate::api::client::{Client, Request};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{client, cloud, emulate, serve};
-use crate::daemon::Access;
 use crate::daemon::door::{ListenError, NoDoor, listen};
 use crate::daemon::run::{Calls, Daemon, Doors, Ended, FastClock, Plan, ServeError, Stop};
 use crate::daemon::settings::{Settings, Sources};
+use crate::daemon::{Access, descriptors};
 use crate::emulator::{Emulator, Extremes, Listening, Rule, Seed};
 use crate::memory::{Line, MemoryStore, Seq, Store};
 use crate::model::ids::PoolName;
@@ -192,7 +192,7 @@ async fn open(
         let plan = Plan::forgetful(settings, access, clock);
         let opened = Daemon::open(plan).await;
         let mut daemon = opened.map_err(|error| fault(&error.to_string()))?;
-        match listen(&mut daemon).await {
+        match listen(&mut daemon, descriptors::raise()).await {
             Ok(Some(address)) => return Ok((daemon, address)),
             Ok(None) => return Err(fault("the API listens nowhere")),
             Err(no_door @ NoDoor::Listen(ListenError::Listen { .. })) => refused = Some(no_door),

@@ -191,6 +191,9 @@ pub(super) fn closed(no_door: &NoDoor) -> Failure {
                 "nothing was started; `poolkeeper help serve` lists the keys that begin with oidc";
             (Exit::Input, "badValue", help)
         }
+        NoDoor::FewDescriptors(_) => {
+            (Exit::Internal, "listen", "nothing was started; --listen off serves no API")
+        }
         NoDoor::Listen(_)
         | NoDoor::HalfSealed
         | NoDoor::LoneClients

@@ -11,7 +11,7 @@ use super::tokens::{self, Known};
 use super::{Front, oidc};
 use crate::adapters::issuer::BadIssuer;
 use crate::api::http::auth::{Door, Oidc, Tokens, TokensError};
-use crate::api::http::{Api, ListenError, Listening};
+use crate::api::http::{Api, ListenError, Listening, Places};
 use crate::daemon::board::Board;
 use crate::daemon::run::{Daemon, Ticks};
 use crate::daemon::settings::ApiAt;
@@ -39,13 +39,21 @@ pub enum NoDoor {
         "api.approvals is 2, and without api.tokens and oidc.issuer everyone has one name: name a file of tokens, or set it to 1"
     )]
     OnePerson,
+    #[error(
+        "this process may open {0} files and connections, and the API needs {least}: raise the limit (LimitNOFILE= of a unit, --ulimit nofile= of a container)",
+        least = Places::DESCRIPTORS
+    )]
+    FewDescriptors(u64),
     #[error(transparent)]
     Issuer(#[from] BadIssuer),
 }
 
 /// Takes the port now; requests are answered once the daemon runs and has looked at pool files and documents. `None`:
-/// settings want no API.
-pub async fn listen<S, C>(daemon: &mut Daemon<S, C>) -> Result<Option<SocketAddr>, NoDoor>
+/// settings want no API. `descriptors`: how many files and connections the process may open.
+pub async fn listen<S, C>(
+    daemon: &mut Daemon<S, C>,
+    descriptors: u64,
+) -> Result<Option<SocketAddr>, NoDoor>
 where
     S: Store + Desk + Send + Sync + 'static,
     C: Ticks,
@@ -55,6 +63,8 @@ where
     let ApiAt { listen, certificate, key, tokens, oidc, approvals, clients } =
         daemon.settings().api.clone();
     let Some(address) = listen else { return Ok(None) };
+    // An error and no warning: short of descriptors it fails later, at the worst moment, in calls to the cloud.
+    let places = Places::of(descriptors).ok_or(NoDoor::FewDescriptors(descriptors))?;
     let (board, clock) = (daemon.doors().board, daemon.doors().clock);
     let sealed = Sealed::first(certificate, key, clients, Arc::clone(&board), clock.now()).await?;
     let oidc = oidc::open(oidc, daemon.trusted(), Arc::clone(&board))?;
@@ -69,7 +79,7 @@ where
     let front = Front::new(doors.clone()).asking(approvals);
     let refusals = front.refusals();
     let api = Api::new(doors.store.clone(), front, door);
-    let listening = Listening::at(address, seal, api.clone()).await?;
+    let listening = Listening::at(address, seal, api.clone()).await?.with(places);
     let address = listening.address();
     tracing::info!(%address, guarded, "the API listens");
     daemon.add_server("the API", |stopping| {

@@ -10,10 +10,10 @@ use crate::adapters::sqlite::{OpenError, Options, SqliteStore};
 use crate::ambient::{Clock, SteadyClock, SystemClock};
 use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::door::{NoDoor, listen};
-use crate::daemon::dumps;
 use crate::daemon::notify::Manager;
 use crate::daemon::settings::{Settings, StoreAt};
 use crate::daemon::traces::Carrying;
+use crate::daemon::{descriptors, dumps};
 use crate::memory::{Desk, MemoryStore, Store};
 use crate::reconcile::Decisions;
 use crate::telemetry::Traces;
@@ -55,6 +55,7 @@ pub async fn begin(
             "a crash may write secrets to the disk, since core dumps cannot be switched off: {error}"
         );
     }
+    let descriptors = descriptors::raise();
     let access = Access::settle(&settings.choice, &get)?;
     let manager = Manager::from_env(&get, std::process::id()).map_err(BeginError::Manager)?;
     let holder = holder(&get);
@@ -67,7 +68,7 @@ pub async fn begin(
         }
         _ => None,
     };
-    let ended = remembering(settings, access, manager, holder).await;
+    let ended = remembering(settings, access, manager, holder, descriptors).await;
     if let Some(carrying) = carrying {
         carrying.end().await;
     }
@@ -79,18 +80,20 @@ async fn remembering(
     access: Access,
     manager: Manager,
     holder: String,
+    descriptors: u64,
 ) -> Result<Ended, BeginError> {
     match settings.store.clone() {
         StoreAt::Memory => {
             tracing::warn!("the store is memory: everything is forgotten at the end");
-            serve(settings, access, Arc::new(MemoryStore::new()), manager, holder).await
+            serve(settings, access, Arc::new(MemoryStore::new()), manager, holder, descriptors)
+                .await
         }
         StoreAt::File { path, shared, create } => {
             let options = Options { alone: !shared, create, ..Options::new(path, &holder) };
             // A large file is checked from end to end, and so much reading is no work for this thread.
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
             let store = opened.map_err(|_| BeginError::Fault)??;
-            serve(settings, access, Arc::new(store), manager, holder).await
+            serve(settings, access, Arc::new(store), manager, holder, descriptors).await
         }
     }
 }
@@ -101,11 +104,12 @@ async fn serve<S: Store + Desk + Send + Sync + 'static>(
     store: Arc<S>,
     manager: Manager,
     holder: String,
+    descriptors: u64,
 ) -> Result<Ended, BeginError> {
     let (clock, decide) = (SteadyClock::default(), Decisions::PRODUCTION);
     let plan = Plan { settings, access, store, clock, manager, holder, decide };
     let mut daemon = Daemon::open(plan).await?;
-    listen(&mut daemon).await?;
+    listen(&mut daemon, descriptors).await?;
     daemon.on_signals()?;
     Ok(daemon.run().await?)
 }
