@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolkeeper::api::http::{Certificate, ListenError, Listening, Places, Seal};
+use poolkeeper::api::http::{Certificate, ListenError, Listening, Places, Proxies, Seal};
 use poolkeeper::memory::Told;
 use poolkeeper::model::ids::AskId;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
@@ -29,7 +29,9 @@ async fn serve(kit: &Kit, seal: Option<Seal>) -> Served {
 
 async fn serve_with(kit: &Kit, seal: Option<Seal>, places: Places) -> Served {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let listening = Listening::at(any, seal, kit.api.clone()).await.unwrap().with(places);
+    let proxies: Proxies = "127.0.0.9".parse().unwrap();
+    let listening = Listening::at(any, seal, kit.api.clone()).await.unwrap();
+    let listening = listening.with(places).behind(proxies);
     let (stop, stopped) = oneshot::channel::<()>();
     let address = listening.address();
     let task = tokio::spawn(listening.serve(async { drop(stopped.await) }));
@@ -153,6 +155,21 @@ async fn a_first_request_comes_within_five_seconds_and_a_later_one_within_fiftee
     let seconds = |from, to| Duration::from_secs(from)..=Duration::from_secs(to);
     assert!(seconds(4, 6).contains(&first), "{first:?}");
     assert!(seconds(14, 16).contains(&later), "{later:?}");
+}
+
+#[tokio::test]
+async fn a_named_proxy_says_who_asks_and_others_are_not_believed() {
+    let kit = Kit::guarded().await;
+    let served = serve(&kit, None).await;
+    for (n, client) in [(9, "203.0.113.7"), (2, "127.0.0.2")] {
+        let head = "GET /api/v1/pools HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+        let forwarded = "x-forwarded-for: 198.51.100.1\r\nx-forwarded-for: 203.0.113.7\r\n\r\n";
+        let answer = talk(&mut line(&served, n).await, &format!("{head}{forwarded}")).await;
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+        let told = format!("{client} - unauthenticated");
+        let known = kit.house.lock().not_admitted.clone();
+        assert_eq!(known.get(&told), Some(&1), "{known:?}");
+    }
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ fn all_that_is_wrong_is_told_at_once() {
     sources.flags = vec![
         ("set", "turns.atonce".to_owned(), "3".to_owned()),
         ("log", "log.level".to_owned(), "verbose".to_owned()),
+        ("set", "api.proxies".to_owned(), "10.0.0.1, 10.0.0.0/33".to_owned()),
     ];
     golden("serve/settings-refused.txt", &refused(&sources));
 }

@@ -42,7 +42,7 @@ use tower_service::Service;
 
 use auth::{Door, Principal, Role};
 use call::{Answer, Call, Content};
-pub use listen::{Certificate, ListenError, Listening, Pair, Places, Seal};
+pub use listen::{Certificate, ListenError, Listening, Pair, Places, Proxies, Seal};
 pub use plain::{Rights, read_guarded, read_plain};
 use problem::{Problem, ProblemCode};
 use rate::Rate;

@@ -60,7 +60,7 @@ where
 {
     let every = daemon.settings().reload;
     fits(&daemon.settings().api)?;
-    let ApiAt { listen, certificate, key, tokens, oidc, approvals, clients } =
+    let ApiAt { listen, certificate, key, tokens, oidc, approvals, clients, proxies } =
         daemon.settings().api.clone();
     let Some(address) = listen else { return Ok(None) };
     // An error and no warning: short of descriptors it fails later, at the worst moment, in calls to the cloud.
@@ -79,7 +79,7 @@ where
     let front = Front::new(doors.clone()).asking(approvals);
     let refusals = front.refusals();
     let api = Api::new(doors.store.clone(), front, door);
-    let listening = Listening::at(address, seal, api.clone()).await?.with(places);
+    let listening = Listening::at(address, seal, api.clone()).await?.with(places).behind(proxies);
     let address = listening.address();
     tracing::info!(%address, guarded, "the API listens");
     daemon.add_server("the API", |stopping| {

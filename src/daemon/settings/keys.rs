@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::adapters::{issuer, otlp};
+use crate::api::http::Proxies;
 use crate::model::time::Span;
 
 /// No lease is given for longer: however a clock was set, whoever had it is done with it after this.
@@ -21,6 +22,8 @@ pub enum Kind {
     Listen,
     /// The name of an identity provider, which is where it is.
     Issuer,
+    /// Addresses and networks, with commas between them.
+    Proxies,
     /// The address of a collector of traces.
     Collector,
 }
@@ -113,6 +116,8 @@ keys! {
         "Certificates of authorities, in PEM: who shows a certificate of one of them needs no token. A line of the tokens file with `certificate:` and its common or alternative name says who that is.";
     APPROVALS = "api.approvals", "POOLKEEPER_API_APPROVALS", "1", Kind::Number(1, 2),
         "How many persons must ask for a delete now, an abort or the removal of a pool before it is done, within an hour. Names of tokens tell them apart.";
+    PROXIES = "api.proxies", "POOLKEEPER_API_PROXIES", "", Kind::Proxies,
+        "Proxies before the API: addresses and networks such as 10.0.0.0/24, several with commas between them. Their X-Forwarded-For is believed from its end on, and the last address that is no proxy is the client, in limits and in the log. From all others it is ignored, and so is Forwarded (RFC 7239).";
     ISSUER = "oidc.issuer", "POOLKEEPER_OIDC_ISSUER", "", Kind::Issuer,
         "An identity provider (OpenID Connect) whose tokens are taken too, exactly as they name it. Its keys are had over HTTPS, from there; azure.caFile holds for it too.";
     OIDC_AUDIENCE = "oidc.audience", "POOLKEEPER_OIDC_AUDIENCE", "", Kind::Text,
@@ -183,6 +188,10 @@ impl Key {
             Kind::Listen => {
                 wrong("must be an address and a port such as 127.0.0.1:7770, or off".to_owned())
             }
+            Kind::Proxies => text.parse::<Proxies>().map(|_| ()).map_err(|bad| {
+                let say = format!("{bad}; write addresses and networks with commas between them");
+                Wrong { say, allowed: &[] }
+            }),
             Kind::Issuer if issuer::about(text).is_some() => Ok(()),
             Kind::Issuer => {
                 let say = "must begin with https:// (http:// on the loopback alone), and have no user, query or fragment";
@@ -236,6 +245,9 @@ mod tests {
             (LEASE, "1s"),
             (LISTEN, "localhost"),
             (LISTEN, "7770"),
+            (PROXIES, "proxy.example"),
+            (PROXIES, "10.0.0.0/33"),
+            (PROXIES, "10.0.0.1,"),
             (OTLP, "127.0.0.1:4318"),
             (ISSUER, "login.example"),
             (ISSUER, "http://login.example"),

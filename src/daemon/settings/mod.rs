@@ -18,6 +18,7 @@ use super::access::Choice;
 use crate::adapters::azure::auth::Way;
 use crate::adapters::sqlite::Create;
 use crate::ambient::{Clock, SystemClock};
+use crate::api::http::Proxies;
 use crate::api::http::auth::Role;
 use crate::memory::Keep;
 use crate::model::time::Span;
@@ -75,6 +76,8 @@ pub struct ApiAt {
     pub clients: Option<PathBuf>,
     /// Persons who must ask for what cannot be taken back.
     pub approvals: u32,
+    /// Who says for whom it asks.
+    pub proxies: Proxies,
 }
 
 /// Which identity provider is believed, as far as it is said.
@@ -165,6 +168,10 @@ impl Effective {
             oidc: self.oidc(),
             clients: path(&keys::CLIENTS),
             approvals: self.text(&keys::APPROVALS).and_then(|text| text.parse().ok()).unwrap_or(1),
+            proxies: self
+                .text(&keys::PROXIES)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default(),
         }
     }
 

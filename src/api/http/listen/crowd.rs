@@ -15,6 +15,7 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{Notify, oneshot};
 
+use super::proxies::Proxies;
 use crate::api::http::rate::network;
 
 /// Descriptors that are left to calls to the cloud, the store, and the files.
@@ -57,6 +58,8 @@ enum State {
 #[derive(Debug)]
 struct Connection {
     from: IpAddr,
+    /// Many clients come over it, so it gives its place last and has no share.
+    is_of_proxy: bool,
     state: State,
     /// The number of the event that brought it into its state: a lower one is longer ago.
     since: u64,
@@ -84,8 +87,9 @@ impl Connections {
         }
         let asks_nothing = |one: &Connection| matches!(one.state, State::Silent | State::Idle);
         let may_go = |one: &Connection| asks_nothing(one) && of.is_none_or(|of| of == one.from);
-        let first =
-            |one: &Connection| (Reverse(counts.get(&one.from).copied()), one.state, one.since);
+        let first = |one: &Connection| {
+            (one.is_of_proxy, Reverse(counts.get(&one.from).copied()), one.state, one.since)
+        };
         let all = self.all.iter().filter(|(_, one)| may_go(one));
         all.min_by_key(|(_, one)| first(one)).map(|(number, _)| *number)
     }
@@ -94,6 +98,7 @@ impl Connections {
 #[derive(Debug)]
 pub(super) struct Crowd {
     places: Places,
+    proxies: Proxies,
     connections: Mutex<Connections>,
     /// A connection went, or has nothing to do. One waits for it at most.
     changed: Notify,
@@ -117,8 +122,8 @@ pub(super) struct Guest {
 }
 
 impl Crowd {
-    pub fn new(places: Places) -> Self {
-        Self { places, connections: Mutex::default(), changed: Notify::new() }
+    pub fn new(places: Places, proxies: Proxies) -> Self {
+        Self { places, proxies, connections: Mutex::default(), changed: Notify::new() }
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {
@@ -137,14 +142,20 @@ impl Crowd {
     }
 
     fn try_enter(self: &Arc<Self>, client: IpAddr) -> Entry {
-        let from = network(client);
+        let (from, is_of_proxy) = (network(client), self.proxies.has(client));
         let mut connections = self.connections();
         let own = connections.all.values().filter(|one| one.from == from).count();
-        let of = (own >= self.places.of_one).then_some(from);
+        let of = (!is_of_proxy && own >= self.places.of_one).then_some(from);
         if of.is_none() && connections.all.len() < self.places.all {
             let (held, cut) = oneshot::channel();
             let number = connections.event();
-            let one = Connection { from, state: State::Silent, since: number, held: Some(held) };
+            let one = Connection {
+                from,
+                is_of_proxy,
+                state: State::Silent,
+                since: number,
+                held: Some(held),
+            };
             connections.all.insert(number, one);
             return Entry::In(Guest { place: Arc::new(Place(Arc::clone(self), number)), cut });
         }
@@ -191,6 +202,10 @@ impl Place {
     pub fn works(self: &Arc<Self>) -> Working {
         self.0.becomes(self.1, State::Busy);
         Working(Arc::clone(self))
+    }
+
+    pub fn proxies(&self) -> &Proxies {
+        &self.0.proxies
     }
 
     pub fn is_silent(&self) -> bool {
@@ -252,7 +267,7 @@ mod tests {
     }
 
     fn crowd(all: usize, of_one: usize) -> Arc<Crowd> {
-        Arc::new(Crowd::new(Places { all, of_one }))
+        Arc::new(Crowd::new(Places { all, of_one }, "10.0.0.200".parse().unwrap()))
     }
 
     fn enters(crowd: &Arc<Crowd>, n: u8) -> Guest {
@@ -320,15 +335,27 @@ mod tests {
         let crowd = crowd(8, 2);
         let mut guests = [1, 2, 2].map(|n| enters(&crowd, n));
         assert_eq!(gives(&crowd, &mut guests, 2), Some(1));
-        let _works = [guests[1].place.works(), guests[2].place.works()];
+        let works = [guests[1].place.works(), guests[2].place.works()];
         assert!(matches!(crowd.try_enter(at(2)), Entry::Later), "one still leaves");
         let [one, gone, other] = guests;
-        drop(gone);
-        drop(_works);
+        drop((gone, works));
         let next = enters(&crowd, 2);
         let _works = [other.place.works(), next.place.works()];
         assert!(matches!(crowd.try_enter(at(2)), Entry::Refused));
         drop((one, enters(&crowd, 3)));
+    }
+
+    #[test]
+    fn a_named_proxy_has_no_share_and_gives_its_place_last() {
+        let crowd = crowd(4, 1);
+        let mut guests = [200, 200, 200, 1].map(|n| enters(&crowd, n));
+        drop(guests[3].place.works());
+        assert_eq!(gives(&crowd, &mut guests, 2), Some(3), "though the proxy has most");
+        let [a, b, c, gone] = guests;
+        drop(gone);
+        let all = [a, b, c, enters(&crowd, 200)];
+        assert!(matches!(crowd.try_enter(at(2)), Entry::Later));
+        drop(all);
     }
 
     #[tokio::test]

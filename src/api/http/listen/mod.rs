@@ -7,6 +7,7 @@ mod crowd;
 mod ends;
 mod names;
 mod patient;
+mod proxies;
 mod seal;
 
 use std::convert::Infallible;
@@ -34,6 +35,7 @@ use crate::memory::{Desk, Store};
 pub use crowd::Places;
 use crowd::{Answering, Crowd, Guest, Place};
 use patient::Patient;
+pub use proxies::Proxies;
 pub use seal::{Certificate, Pair, Seal};
 
 /// A handshake takes no longer, nor the head of a first request after it.
@@ -80,6 +82,7 @@ pub struct Listening<S, V> {
     seal: Option<Seal>,
     address: SocketAddr,
     places: Places,
+    proxies: Proxies,
     api: Api<S, V>,
 }
 
@@ -103,12 +106,17 @@ where
         let failed = |source| ListenError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, seal, address, places: Places::MOST, api })
+        Ok(Self { listener, seal, address, places: Places::MOST, proxies: Proxies::default(), api })
     }
 
     /// Takes in so many connections.
     pub fn with(self, places: Places) -> Self {
         Self { places, ..self }
+    }
+
+    /// These say who asks.
+    pub fn behind(self, proxies: Proxies) -> Self {
+        Self { proxies, ..self }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -117,7 +125,7 @@ where
 
     /// Until `stop`; then nothing new is taken in, streams end, and what was begun may end.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let crowd = Arc::new(Crowd::new(self.places));
+        let crowd = Arc::new(Crowd::new(self.places, self.proxies));
         let stopping = self.api.house().stopping.clone();
         tokio::pin!(stop);
         loop {
@@ -165,7 +173,7 @@ async fn welcome<S, V>(
     api: Api<S, V>,
     tls: Option<TlsAcceptor>,
     stream: TcpStream,
-    client: IpAddr,
+    peer: IpAddr,
     place: &Arc<Place>,
     stopping: watch::Receiver<bool>,
 ) where
@@ -175,14 +183,14 @@ async fn welcome<S, V>(
     // Answers are small and whole; waiting for more of them helps nobody.
     let _kept_as_it_is = stream.set_nodelay(true);
     match tls {
-        None => converse(api, stream, client, ClientNames::default(), place, stopping).await,
+        None => converse(api, stream, peer, ClientNames::default(), place, stopping).await,
         Some(tls) => {
             let shaken = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
             if let Ok(Ok(stream)) = shaken {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 let presented =
                     ClientNames(shown.map(|one| names::names(one)).unwrap_or_default().into());
-                converse(api, stream, client, presented, place, stopping).await;
+                converse(api, stream, peer, presented, place, stopping).await;
             }
         }
     }
@@ -191,7 +199,7 @@ async fn welcome<S, V>(
 async fn converse<S, V, T>(
     api: Api<S, V>,
     stream: T,
-    client: IpAddr,
+    peer: IpAddr,
     presented: ClientNames,
     place: &Arc<Place>,
     mut stopping: watch::Receiver<bool>,
@@ -203,6 +211,7 @@ async fn converse<S, V, T>(
     let service = service_fn(move |request: Request<Incoming>| {
         let (api, mut request) = (api.clone(), request.map(Body::new));
         request.extensions_mut().insert(presented.clone());
+        let client = place.proxies().client(request.headers(), peer);
         let working = place.works();
         async move {
             let answer = api.answer(request, client).await;
