@@ -2,7 +2,7 @@
 
 use poolkeeper::memory::{Store, Told};
 use poolkeeper::model::ids::{AskId, InstanceId, PoolName};
-use poolkeeper::model::plan::{AskVerb, WaitKind};
+use poolkeeper::model::plan::{Ask as AskOfPool, AskVerb, WaitKind};
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 
@@ -35,6 +35,34 @@ async fn each_verb_is_recorded_and_the_pool_is_woken() {
     let audit = kit.get("/api/v1/audit?limit=2").await.json();
     assert_eq!(audit["items"].as_array().unwrap().len(), 2);
     assert_eq!(audit["items"][1]["verb"], "takeOver");
+}
+
+#[tokio::test]
+async fn one_who_asks_has_so_many_asks_waiting_in_a_pool() {
+    let kit = Kit::open().await;
+    let pause = "/api/v1/pools/web/pause";
+    kit.ask(keyed(pause, WHY, "k")).await.is(202, "");
+    let waiting = kit.store.doors(&web()).await.unwrap().asks.remove(0);
+    for n in 1..99 {
+        let ask = AskOfPool { id: AskId::new(n.to_string()), ..waiting.clone() };
+        kit.store.ask(&web(), &ask).await.unwrap();
+        let other =
+            AskOfPool { id: AskId::new(format!("b{n}")), by: "bob".into(), ..waiting.clone() };
+        kit.store.ask(&web(), &other).await.unwrap();
+    }
+    kit.post("/api/v1/pools/web/resume", WHY).await.is(202, "");
+    let lines = kit.audit().await.len();
+    for (path, body) in [(pause, WHY), ("/api/v1/pools/web/machines/3/writeOff", WHY)] {
+        let refused = kit.post(path, body).await;
+        refused.is(429, "tooManyAsks");
+        assert_eq!(refused.header("retry-after"), "10");
+        let says =
+            refused.text.contains("100 asks of local wait for a turn of web: 99 pause, 1 resume");
+        assert!(says, "{}", refused.text);
+    }
+    assert_eq!(kit.audit().await.len(), lines, "what is refused takes no room");
+    kit.ask(keyed(pause, WHY, "k")).await.is(202, "");
+    kit.post("/api/v1/pools/batch/pause", WHY).await.is(202, "");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //!
 //! The line of the audit comes first: nothing can be changed that nobody wrote down.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::RawPathParams;
@@ -28,6 +29,10 @@ use crate::model::plan::{Ask, AskArgs, AskVerb, WaitKind};
 pub const ASKED: &str = "asked";
 /// How it calls one that is carried out at once. What the loop carries out, the loop writes down.
 pub const DONE: &str = "done";
+/// Asks of one identity that may wait for a turn of one pool.
+// 100: many times what a person means, and no one who asks fills the disk. Of one pool: in an incident a person may pause
+// every pool there is.
+const WAITING_OF_ONE: usize = 100;
 
 /// What every wish has.
 struct Wish<'a> {
@@ -161,13 +166,16 @@ where
     S: Store + Desk,
     V: View,
 {
+    let (id_of_ask, by) = (AskId::new(&id.0), wish.call.who());
+    // Before the audit has a line of it, which takes room too.
+    bounded(&*house.store, &wish.pool, by, &id_of_ask).await?;
     let asked = match verb {
         AskVerb::Abort => agreed(house, &line(wish, "")).await?,
         _ => ASKED.to_owned(),
     };
     write_down(house, wish, &asked).await?;
-    let (by, why, at) = (wish.call.who().into(), wish.why.clone(), wish.call.now);
-    let ask = Ask { id: AskId::new(&id.0), verb, by, why, at, about };
+    let (why, at) = (wish.why.clone(), wish.call.now);
+    let ask = Ask { id: id_of_ask, verb, by: by.into(), why, at, about };
     if let Err(error) = house.store.ask(&wish.pool, &ask).await {
         write_down(house, wish, "failed").await?;
         return Err(Problem::store(&error));
@@ -175,6 +183,29 @@ where
     house.view.wake(&wish.pool);
     let look = format!("{BASE}/pools/{}/asks/{}", wish.pool, id.0);
     Ok(receipt(wish, wish.verb, id, look))
+}
+
+/// Refuses an ask where too many of the same identity wait. One that is repeated under its id waits already.
+async fn bounded<S: Store>(
+    store: &S,
+    pool: &PoolName,
+    by: &str,
+    id: &AskId,
+) -> Result<(), Problem> {
+    let asks = store.doors(pool).await.map_err(|error| Problem::store(&error))?.asks;
+    let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
+    for ask in asks.iter().filter(|ask| &*ask.by == by) {
+        *waiting.entry(ask.verb.name()).or_default() += 1;
+    }
+    let all: usize = waiting.values().sum();
+    if all < WAITING_OF_ONE || asks.iter().any(|ask| ask.id == *id) {
+        return Ok(());
+    }
+    let each: Vec<String> = waiting.iter().map(|(verb, n)| format!("{n} {verb}")).collect();
+    let say = format!("{all} asks of {by} wait for a turn of {pool}: {}", each.join(", "));
+    Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "tooManyAsks", say)
+        .help("the status of the pool says why it makes no turn; ask again after its next one")
+        .later(10))
 }
 
 fn receipt(wish: &Wish<'_>, verb: &str, id: &Id, look: String) -> Answer {

@@ -37,6 +37,7 @@ pub const CODES: &[&str] = &[
     "secondPerson",
     "storeUnavailable",
     "timedOut",
+    "tooManyAsks",
     "tooManyRequests",
     "tooManyStreams",
     "unauthenticated",
