@@ -6,18 +6,20 @@ import time
 from target import Case, Failed, answers, drain, must
 
 # A probe that waits longer counts as failed with every orchestrator.
-PROBE = 3.0
+PROBE = 2.0
 
 
 class Idle(Case):
     """Silent connections of five addresses, more than there are descriptors: probes are answered, and the loop goes on."""
 
     name, finds = "idle", ("S7",)
-    FILES, EACH = 1024, 256
+    # For the shell that starts the daemon: soft and hard limit.
+    FILES, SOURCES, EACH = "-n 1024", 5, 256
 
     def run(self):
         one = self.target(files=self.FILES).begin()
-        over, lines = threading.Event(), {n: [] for n in range(5)}
+        self.began(one)
+        over, lines = threading.Event(), {n: [] for n in range(self.SOURCES)}
 
         def hold(n):
             """As many as there may be of one address; those that are ended are made anew."""
@@ -33,23 +35,70 @@ class Idle(Case):
         for holder in holders:
             holder.start()
         try:
-            time.sleep(6)
-            for source in ("127.1.0.1", "127.1.0.9"):
-                began = time.monotonic()
-                must(one.readiness(source, PROBE)[0], f"idle: a probe from {source} says that it is not ready")
-                must(time.monotonic() - began < PROBE, f"idle: a probe from {source} waited")
+            for _ in range(6):
+                time.sleep(1)
+                for source in ("127.1.0.1", "127.1.0.9"):
+                    began = time.monotonic()
+                    must(one.readiness(source, PROBE)[0], f"{self.name}: a probe from {source} says that it is not ready")
+                    must(time.monotonic() - began < PROBE, f"{self.name}: a probe from {source} waited")
             one.must_act(self.name)
         except OSError as error:
             held = sum(map(len, lines.values()))
-            raise Failed(f"idle: with {held} silent connections a probe got no answer: {error}") from None
+            raise Failed(f"{self.name}: with {held} silent connections a probe got no answer: {error}") from None
         finally:
             over.set()
             for holder in holders:
                 holder.join()
             for line in (line for known in lines.values() for line in known):
                 line.close()
+        said = one.said()
+        must("Too many open files" not in said and "os error 24" not in said, f"{self.name}: descriptors ran out")
         one.must_stop()
         self.left_alone()
+
+    def began(self, one):
+        """What holds before anybody attacks it."""
+
+
+class Spare(Idle):
+    """Silent connections of four addresses, as many as there are places, with descriptors to spare: a fifth is answered."""
+
+    name = "spare"
+    # The daemon raises a soft limit by itself.
+    FILES, SOURCES = "-S -n 512", 4
+
+    def began(self, one):
+        soft, hard = one.descriptors()
+        must(soft == min(hard, 65536), f"spare: the daemon may open {soft} files, and the system allows {hard}")
+
+
+class Forwarded(Case):
+    """A named proxy says who guesses tokens, and another client of it is not held up; others are not believed."""
+
+    name, finds = "forwarded", ("S8",)
+
+    def run(self):
+        _, line = self.house.make_token("viewer")
+        path = self.house.scratch / f"{self.name}.tokens"
+        path.write_text(line)
+        path.chmod(0o600)
+        settings = [f"api.tokens={path}", "api.proxies=127.4.0.0/30"]
+        one = self.target([word for pair in settings for word in ("--set", pair)]).begin()
+        first = self.guesses(one, "127.4.0.1", ["203.0.113.7"] * 30)
+        must(429 in first, "forwarded: thirty guesses of one client behind a proxy were all listened to")
+        other = self.guesses(one, "127.4.0.1", ["203.0.113.8"])
+        must(other == [401], "forwarded: a client behind a proxy pays for another")
+        wide = self.guesses(one, "127.4.0.9", [f"203.0.113.{n}" for n in range(30)])
+        must(429 in wide, "forwarded: a client that is no proxy was taken for thirty")
+        one.must_stop()
+        self.left_alone()
+
+    def guesses(self, one, source, clients):
+        """The answers to a wrong token of each of these clients."""
+        return [
+            one.ask("/api/v1/pools", token="pk_wrong", source=source, headers={"x-forwarded-for": client}).status
+            for client in clients
+        ]
 
 
 class Guess(Case):
@@ -213,4 +262,4 @@ class Smuggle(Case):
         must(1 <= answers(got) <= 50, f"smuggle: fifty requests on one line got {answers(got)} answers")
 
 
-CASES = [Idle, Guess, Slow, Smuggle]
+CASES = [Idle, Spare, Guess, Forwarded, Slow, Smuggle]

@@ -38,7 +38,7 @@ class Answer:
 
 
 class Target(Instance):
-    """A daemon with a pool file a pool, on a port of its own; `more` are further arguments."""
+    """A daemon with a pool file a pool, on a port of its own; `more` are further arguments, `files` those of ulimit."""
 
     def __init__(self, house, name, pools, more=(), shared=False, folder=None, files=None):
         super().__init__(house, folder or name, name, pools, shared)
@@ -48,7 +48,7 @@ class Target(Instance):
 
     def command(self):
         command = super().command() + self.more
-        return ["sh", "-c", f'ulimit -n {self.files}; exec "$0" "$@"', *command] if self.files else command
+        return ["sh", "-c", f'ulimit {self.files}; exec "$0" "$@"', *command] if self.files else command
 
     def environment(self):
         together = super().environment() | self.variables
@@ -65,6 +65,11 @@ class Target(Instance):
         self.start()
         wait(f"{self.name} is ready", self.is_ready, LEASE * 4)
         return self
+
+    def descriptors(self):
+        """How many files it may open: its soft limit, and the hard one."""
+        limits = pathlib.Path(f"/proc/{self.process.pid}/limits").read_text()
+        return tuple(int(number) for number in re.search(r"Max open files\s+(\d+)\s+(\d+)", limits).groups())
 
     def address(self):
         found = re.search(r"the API listens.*?127\.0\.0\.1:(\d+)", self.said())
