@@ -53,6 +53,17 @@ pub struct Audit {
     pub why: Box<str>,
     /// What came of it, in a word: accepted, or how it was refused.
     pub came: Box<str>,
+    /// `None`: one person is enough for it.
+    pub consent: Option<Consent>,
+}
+
+/// Where something stands for which two persons must ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// One person asked for it, and another must.
+    Awaited,
+    /// It is carried on: what was asked before is used up.
+    Given,
 }
 
 /// What a store knows of a request that carries a key of its own.

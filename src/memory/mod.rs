@@ -17,8 +17,8 @@ mod volatile;
 
 pub use births::{births, finished};
 pub use desk::{
-    ANSWER_KEPT, ANSWERS_OF_ONE, AUDIT_LARGE, Audit, Claim, Desk, Document, Found, Keep, Put,
-    SWEPT_AT_ONCE, Swept,
+    ANSWER_KEPT, ANSWERS_OF_ONE, AUDIT_LARGE, Audit, Claim, Consent, Desk, Document, Found, Keep,
+    Put, SWEPT_AT_ONCE, Swept,
 };
 pub use history::{HISTORY_KEPT, Line, Told};
 pub use journal::{JOURNAL_KEPT, Journal, Staged};

@@ -52,6 +52,7 @@ pub(super) fn outcomes(pool: &PoolName, doors: &Doors, lines: &[Line]) -> Vec<Au
         on: "".into(),
         why: why.into(),
         came: "".into(),
+        consent: None,
     };
     let outcome = |line: &Line| match &line.told {
         Told::Answered { ask, accepted, say } => {

@@ -7,7 +7,9 @@ use poolkeeper::memory::Store;
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Span;
 
-use crate::kit::{Ask, Kit, Reply, WHY};
+use crate::golden::golden;
+use crate::kit::{Ask, Kit, NOW, Reply, WHY};
+use crate::terminal::{run, serve};
 
 struct House {
     kit: Kit,
@@ -82,4 +84,58 @@ async fn the_same_is_the_same_machine_of_the_same_pool() {
     assert!(house.kit.house.lock().pools.contains_key(&PoolName::new("web")));
     remove(BOB).await.is(200, "");
     assert!(!house.kit.house.lock().pools.contains_key(&PoolName::new("web")));
+}
+
+#[tokio::test]
+async fn what_waits_for_a_second_person_is_for_you_with_what_to_type() {
+    let house = House::open().await;
+    let waits = async |pool: &str| {
+        let path = format!("/api/v1/pools/{pool}/status");
+        let status = house.ask(BOB, Ask::new("GET", &path)).await.json();
+        status["awaitingSecondPerson"].as_array().unwrap().clone()
+    };
+    assert!(waits("web").await.is_empty());
+    house.abort(ANN).await.is(409, "secondPerson");
+    let delete = Ask::new("POST", "/api/v1/pools/web/machines/3/delete");
+    let delete = delete.json(r#"{"why":"its disk is odd","now":true}"#);
+    house.ask(BOB, delete).await.is(409, "secondPerson");
+    let remove = Ask::new("DELETE", "/api/v1/pools/web?why=moved");
+    house.ask(ANN, remove).await.is(409, "secondPerson");
+    assert!(waits("batch").await.is_empty());
+    let one = serde_json::json!({
+        "verb": "delete now", "machine": "3", "who": "bob", "why": "its disk is odd",
+        "at": NOW.to_string(), "until": NOW.plus(Span::hours(1)).to_string(),
+        "command": "poolkeeper delete-machine web 3 --now --why …",
+    });
+    let all = waits("web").await;
+    assert_eq!(all[1], one);
+    let list = house.ask(BOB, Ask::new("GET", "/api/v1/pools")).await.json();
+    let web = list["items"].as_array().unwrap().iter().find(|pool| pool["name"] == "web");
+    assert_eq!(web.unwrap()["awaitingSecondPerson"], serde_json::Value::from(all));
+    let House { kit, tokens } = house;
+    let served = serve(kit).await;
+    let typed = ["status", "web"];
+    let page = run(&served.server, Some(&tokens[BOB]), &typed).await;
+    golden("http/status-second-person.txt", &page.out);
+    let tasks = async || {
+        let line = ["status", "web", "-o", "json"];
+        let standing = run(&served.server, Some(&tokens[BOB]), &line).await.json();
+        let tasks = standing["waitsForYou"].as_array().unwrap().clone();
+        tasks.iter().filter(|task| task.to_string().contains("second person")).count()
+    };
+    assert_eq!(tasks().await, 3);
+    served.kit.pass(Span::hours(1));
+    assert_eq!(tasks().await, 0);
+}
+
+#[tokio::test]
+async fn what_was_done_waits_no_more() {
+    let house = House::open().await;
+    house.abort(ANN).await.is(409, "secondPerson");
+    house.abort(BOB).await.is(202, "");
+    let status = house.ask(BOB, Ask::new("GET", "/api/v1/pools/web/status")).await;
+    assert_eq!(status.json()["awaitingSecondPerson"], serde_json::json!([]));
+    house.kit.house.lock().approvals = 1;
+    let status = house.ask(BOB, Ask::new("GET", "/api/v1/pools/web/status")).await;
+    assert_eq!(status.json()["awaitingSecondPerson"], serde_json::json!([]));
 }

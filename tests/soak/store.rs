@@ -124,6 +124,7 @@ async fn chores(store: &SqliteStore, keep: Keep, now: Time) {
         on: "".into(),
         why: "because".into(),
         came: "accepted".into(),
+        consent: None,
     };
     store.audit(&line).await.unwrap();
     store.claim(&key, "pause", now).await.unwrap();

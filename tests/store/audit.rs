@@ -18,6 +18,7 @@ fn line(day: i64) -> Audit {
         on: "".into(),
         why: "because".into(),
         came: "asked".into(),
+        consent: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Version 1 of every record, as it was first written: what is kept by those who run this must stay readable.
 
 use poolkeeper::memory::record::{self, Shared};
-use poolkeeper::memory::{Audit, Line, Told};
+use poolkeeper::memory::{Audit, Consent, Line, Told};
 use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target, WriteScope};
 use poolkeeper::model::budget::HoldReason;
 use poolkeeper::model::ids::*;
@@ -235,8 +235,11 @@ fn records_are_written_as_they_always_were() {
         on: "7".into(),
         why: "debugging".into(),
         came: "accepted".into(),
+        consent: None,
     };
     say(record::write_audit(&audit).unwrap());
+    let awaited = Audit { consent: Some(Consent::Awaited), ..audit };
+    say(record::write_audit(&awaited).unwrap());
     golden("store/records-v1.txt", &text);
 }
 

@@ -1,6 +1,6 @@
 //! Anything that may have to be remembered.
 
-use poolkeeper::memory::{Audit, Line, Told};
+use poolkeeper::memory::{Audit, Consent, Line, Told};
 use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target, Verb, WriteScope};
 use poolkeeper::model::budget::HoldReason;
 use poolkeeper::model::ids::*;
@@ -317,8 +317,9 @@ pub fn line() -> BoxedStrategy<Line> {
 
 pub fn audit() -> BoxedStrategy<Audit> {
     let said = (boxed(), boxed(), boxed(), boxed(), boxed());
-    (time(), option(text()), said)
-        .prop_map(|(at, pool, (who, verb, on, why, came))| Audit {
+    let consent = option(select(vec![Consent::Awaited, Consent::Given]));
+    (time(), option(text()), said, consent)
+        .prop_map(|(at, pool, (who, verb, on, why, came), consent)| Audit {
             at,
             who,
             verb,
@@ -326,6 +327,7 @@ pub fn audit() -> BoxedStrategy<Audit> {
             on,
             why,
             came,
+            consent,
         })
         .boxed()
 }

@@ -67,8 +67,7 @@ where
     match (&document, &current) {
         (None, None) => return Err(Problem::not_found("pool", name.as_str())),
         (None, Some(Pool { origin: Origin::Missing(_), .. })) => {
-            let asked = agreed(house, &audited::line(call, &name, "remove", &why, "")).await?;
-            write_down(house, call, &name, "remove", &why, &asked).await?;
+            ask_removal(house, call, &name, &why).await?;
             house.view.let_go(&name).await;
             write_down(house, call, &name, "remove", &why, DONE).await?;
             return Ok(removed(call, &name, &why));
@@ -78,13 +77,23 @@ where
         (Some(_), _) => {}
     }
     let found = found(document.as_ref());
-    let asked = agreed(house, &audited::line(call, &name, "remove", &why, "")).await?;
-    write_down(house, call, &name, "remove", &why, &asked).await?;
+    ask_removal(house, call, &name, &why).await?;
     let put = house.store.remove_document(&name, found).await;
     settle(house, call, &name, "remove", &why, put).await?;
     house.view.reload(&name).await;
     write_down(house, call, &name, "remove", &why, DONE).await?;
     Ok(removed(call, &name, &why))
+}
+
+/// Written down, where no second person is needed or one asked before.
+async fn ask_removal<S: Desk, V: View>(
+    house: &House<S, V>,
+    call: &Call,
+    name: &PoolName,
+    why: &str,
+) -> Result<(), Problem> {
+    let asked = agreed(house, audited::line(call, name, "remove", why, "")).await?;
+    audited::write_down(house, &asked).await.map_err(|error| Problem::store(&error))
 }
 
 fn removed(call: &Call, name: &PoolName, why: &str) -> Answer {

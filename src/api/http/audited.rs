@@ -37,6 +37,7 @@ pub fn line(call: &Call, pool: &PoolName, verb: &str, why: &str, came: &str) -> 
         on: "".into(),
         why: why.into(),
         came: came.into(),
+        consent: None,
     }
 }
 

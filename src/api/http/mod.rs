@@ -345,9 +345,9 @@ async fn look<S: Store + Desk + Send + Sync + 'static, V: View>(
     call: &Call,
 ) -> Result<Answer, Problem> {
     match call.op {
-        Op::Pools => looks::pools(house, call),
+        Op::Pools => looks::pools(house, call).await,
         Op::Pool => looks::pool(house, call),
-        Op::Status => looks::status(house, call),
+        Op::Status => looks::status(house, call).await,
         Op::Machines => looks::machines(house, call).await,
         Op::Machine => looks::machine(house, call).await,
         Op::ExplainMachine => looks::explain_machine(house, call).await,

@@ -5,8 +5,10 @@ use super::House;
 use super::audited::write_down;
 use super::problem::Problem;
 use super::view::View;
-use super::wishes::ASKED;
-use crate::memory::{Audit, Desk, Seq};
+use super::wishes::{ASKED, DELETE_NOW};
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::pools::AwaitedRequest;
+use crate::memory::{Audit, Consent, Desk, Seq, StoreError};
 use crate::model::time::Span;
 
 /// How the audit calls what the first person asked.
@@ -16,45 +18,70 @@ const WITHIN: Span = Span::hours(1);
 /// Lines of one read.
 const PAGE: usize = 500;
 
-/// What the audit says of the deed, where it may be done; `line` is what is asked.
-pub async fn agreed<S: Desk, V: View>(
-    house: &House<S, V>,
-    line: &Audit,
-) -> Result<String, Problem> {
+/// The line of the audit for what is asked, where it may be done now.
+pub async fn agreed<S: Desk, V: View>(house: &House<S, V>, asked: Audit) -> Result<Audit, Problem> {
+    let given = Audit { came: ASKED.into(), consent: Some(Consent::Given), ..asked };
     if house.view.approvals() < 2 {
-        return Ok(ASKED.to_owned());
+        return Ok(given);
     }
-    if let Some(first) = first(house, line).await? {
-        return Ok(format!("{ASKED}, as {first} did"));
+    let waits = awaited(house).await.map_err(|error| Problem::store(&error))?;
+    let mut others = waits.iter().filter(|known| is_same(known, &given) && known.who != given.who);
+    if let Some(first) = others.next() {
+        return Ok(Audit { came: format!("{ASKED}, as {} did", first.who).into(), ..given });
     }
-    let waits = Audit { came: WAITS.into(), ..line.clone() };
+    let waits = Audit { came: WAITS.into(), consent: Some(Consent::Awaited), ..given };
     write_down(house, &waits).await.map_err(|error| Problem::store(&error))?;
-    let say = format!("it is not done yet: {} waits for a second person", line.verb);
-    let until = line.at.plus(WITHIN);
+    let say = format!("it is not done yet: {} waits for a second person", waits.verb);
+    let until = waits.at.plus(WITHIN);
     Err(Problem::conflict("secondPerson", say)
         .help(format!("another person asks the same before {until}; then it is done")))
 }
 
-/// Another person who asked the same and waits.
-async fn first<S: Desk, V>(house: &House<S, V>, line: &Audit) -> Result<Option<Box<str>>, Problem> {
-    let since = line.at.minus(WITHIN);
-    let same =
-        |known: &Audit| known.verb == line.verb && known.pool == line.pool && known.on == line.on;
+/// What waits for a second person, the youngest first.
+pub async fn awaited<S: Desk, V: View>(house: &House<S, V>) -> Result<Vec<Audit>, StoreError> {
+    let (mut waits, mut given): (Vec<Audit>, Vec<Audit>) = Default::default();
+    if house.view.approvals() < 2 {
+        return Ok(waits);
+    }
+    let since = house.view.now().minus(WITHIN);
     let mut before = Seq::LAST;
     loop {
-        let lines = house.store.audits_before(before, PAGE).await;
-        let lines = lines.map_err(|error| Problem::store(&error))?;
-        let Some((first, _)) = lines.first() else { return Ok(None) };
+        let lines = house.store.audits_before(before, PAGE).await?;
+        let Some((first, _)) = lines.first() else { return Ok(waits) };
         before = *first;
-        for (_, known) in lines.iter().rev() {
-            // What was done after it used it up.
-            let is_over = known.at <= since || (same(known) && known.came.starts_with(ASKED));
-            if is_over {
-                return Ok(None);
+        for (_, line) in lines.into_iter().rev() {
+            if line.at <= since {
+                return Ok(waits);
             }
-            if same(known) && &*known.came == WAITS && known.who != line.who {
-                return Ok(Some(known.who.clone()));
+            let is_over = given.iter().any(|known| is_same(known, &line));
+            let is_again = waits.iter().any(|known| is_same(known, &line) && known.who == line.who);
+            match line.consent {
+                Some(Consent::Given) => given.push(line),
+                Some(Consent::Awaited) if !is_over && !is_again => waits.push(line),
+                Some(Consent::Awaited) | None => {}
             }
         }
+    }
+}
+
+fn is_same(one: &Audit, other: &Audit) -> bool {
+    (&one.verb, &one.pool, &one.on) == (&other.verb, &other.pool, &other.on)
+}
+
+/// As a pool shows it, with what the second person types.
+pub fn shown(line: &Audit) -> AwaitedRequest {
+    let pool = line.pool.as_ref().map(ToString::to_string).unwrap_or_default();
+    let typed = match &*line.verb {
+        DELETE_NOW => format!("delete-machine {pool} {} --now", line.on),
+        verb => format!("{verb} {pool}"),
+    };
+    AwaitedRequest {
+        verb: line.verb.to_string(),
+        machine: (!line.on.is_empty()).then(|| line.on.to_string()),
+        who: line.who.to_string(),
+        why: line.why.to_string(),
+        at: When(line.at),
+        until: When(line.at.plus(WITHIN)),
+        command: format!("poolkeeper {typed} --why …"),
     }
 }

@@ -33,6 +33,8 @@ pub const DONE: &str = "done";
 // 100: many times what a person means, and no one who asks fills the disk. Of one pool: in an incident a person may pause
 // every pool there is.
 const WAITING_OF_ONE: usize = 100;
+/// How it calls a delete that accepts the loss.
+pub const DELETE_NOW: &str = "delete now";
 
 /// What every wish has.
 struct Wish<'a> {
@@ -130,11 +132,12 @@ where
         MarkVerb::Delete => Mark::Delete(Some(DeleteRequest { by, why: why.clone(), now })),
         MarkVerb::Keep => Mark::Delete(None),
     };
-    let name = if now { "delete now" } else { verb.name() };
+    let name = if now { DELETE_NOW } else { verb.name() };
     let shown = Some(machine.id.to_string());
     let wish = Wish { call, pool, verb: name, machine: shown, why };
-    let asked = if now { agreed(house, &line(&wish, "")).await? } else { ASKED.to_owned() };
-    write_down(house, &wish, &asked).await?;
+    let asked = line(&wish, ASKED);
+    let asked = if now { agreed(house, asked).await? } else { asked };
+    audited::write_down(house, &asked).await.map_err(|error| Problem::store(&error))?;
     let marked = house.store.mark(&wish.pool, &machine.key(), &mark).await;
     let marked = match marked {
         Ok(marked) => marked,
@@ -169,11 +172,12 @@ where
     let (id_of_ask, by) = (AskId::new(&id.0), wish.call.who());
     // Before the audit has a line of it, which takes room too.
     bounded(&*house.store, &wish.pool, by, &id_of_ask).await?;
+    let asked = line(wish, ASKED);
     let asked = match verb {
-        AskVerb::Abort => agreed(house, &line(wish, "")).await?,
-        _ => ASKED.to_owned(),
+        AskVerb::Abort => agreed(house, asked).await?,
+        _ => asked,
     };
-    write_down(house, wish, &asked).await?;
+    audited::write_down(house, &asked).await.map_err(|error| Problem::store(&error))?;
     let (why, at) = (wish.why.clone(), wish.call.now);
     let ask = Ask { id: id_of_ask, verb, by: by.into(), why, at, about };
     if let Err(error) = house.store.ask(&wish.pool, &ask).await {
@@ -262,6 +266,7 @@ pub async fn forbidden<S: Desk + Send + Sync + 'static, V: View>(
         on: param("machine").unwrap_or_default().into(),
         why: "".into(),
         came: "forbidden".into(),
+        consent: None,
     };
     match audited::refused(house, line).await {
         Ok(()) => problem,

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::v1::foremost::{needs_edit, rank};
+use crate::api::v1::resources::pools::AwaitedRequest;
 use crate::api::v1::resources::read::{
     HoldRead, IgnoredRead, MachineRead, RolloutRead, StatusRead,
 };
@@ -241,13 +242,24 @@ fn waits(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
     let file = status.ignored.as_ref().map(|IgnoredRead { file, .. }| {
         format!("correct {file}; `poolkeeper validate {file}` names every fault")
     });
-    let mut found: Vec<String> = file.into_iter().chain(holds).collect();
+    let persons = status.awaited.iter().flatten().map(awaited);
+    let mut found: Vec<String> = persons.chain(file).chain(holds).collect();
     // The next turn answers it; it is told so that nobody asks twice.
     let asked = more.rollout.as_ref().and_then(|rollout| rollout.asks.last());
     if let Some(ask) = asked.filter(|_| !found.is_empty()) {
         found.push(format!("{} was asked by {}; the next turn answers", ask.verb, ask.by));
     }
     found
+}
+
+/// What another person must ask for too.
+fn awaited(request: &AwaitedRequest) -> String {
+    let AwaitedRequest { verb, machine, who, why, at, until, command } = request;
+    let of = machine.as_ref().map(|machine| format!(" of machine {machine}"));
+    let (of, until) = (of.unwrap_or_default(), clock(until.0, at.0));
+    format!(
+        "{who} asked for {verb}{of} ({why}); a second person must ask before {until}: `{command}`"
+    )
 }
 
 /// What a person would type.

@@ -23,6 +23,7 @@ fn line(n: i64) -> Audit {
         on: format!("machine {n}").into(),
         why: "\"because\" – \u{1f980}\n".into(),
         came: "accepted".into(),
+        consent: None,
     }
 }
 

@@ -95,6 +95,7 @@ async fn the_audit_is_let_go_by_age<S: Store + Desk>(store: &S) -> Result<(), Br
         on: "".into(),
         why: "because".into(),
         came: "accepted".into(),
+        consent: None,
     };
     for n in [1, 2, 3] {
         store.audit(&audit(n)).await?;

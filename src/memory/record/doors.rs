@@ -1,7 +1,7 @@
 //! What people said: asks, marks on machines, the audit.
 
 use super::form::{Form, keys, variants};
-use crate::memory::Audit;
+use crate::memory::{Audit, Consent};
 use crate::model::ids::{AskId, InstanceId, PoolName, Revision};
 use crate::model::machine::{DeleteRequest, MachineHold, Marks};
 use crate::model::plan::{Ask, AskArgs, AskVerb, WaitKind};
@@ -62,6 +62,7 @@ keys! {
         may {
             pool: Option<PoolName>,
             on: Box<str>,
+            consent: Option<Consent>,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The words of the records: one table for each kind of value.
 
 use super::form::{Form, words};
+use crate::memory::Consent;
 use crate::model::action::{Because, ModelWrite, Verb, WriteScope};
 use crate::model::budget::HoldReason;
 use crate::model::journal::Refusal;
@@ -9,6 +10,10 @@ use crate::model::plan::{RolloutPhase, WaitKind};
 use crate::model::rollout::{Cause, DeleteEffect, Ending, EtagVerdict};
 
 words! {
+    Consent {
+        "awaited" => Consent::Awaited,
+        "given" => Consent::Given,
+    }
     Condition {
         "provisioning" => Condition::Provisioning,
         "ready" => Condition::Ready,

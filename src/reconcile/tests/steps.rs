@@ -238,6 +238,7 @@ fn an_ask_is_honoured_once_and_a_hold_is_kept() {
         on: "".into(),
         why: "lunch".into(),
         came: "accepted".into(),
+        consent: None,
     };
     assert_eq!(report.audit, std::slice::from_ref(&outcome));
     let kept = now_or_never(rig.disk.store.audits_after(Seq::FIRST, 9)).unwrap();

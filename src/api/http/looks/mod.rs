@@ -15,6 +15,7 @@ use axum::http::StatusCode;
 
 use super::House;
 use super::call::{Answer, Call};
+use super::persons::{self, awaited};
 use super::problem::Problem;
 use super::route::Query;
 use super::view::{Origin, Pool, Scene, View};
@@ -26,6 +27,7 @@ use crate::api::v1::resources::pools::{
 };
 use crate::api::v1::resources::told::{Health, ReadyShown};
 use crate::api::v1::{API_VERSION, plan as document, pool as pools};
+use crate::memory::{Audit, Desk};
 use crate::model::action::Class;
 use crate::model::budget::{Hold, HoldReason};
 use crate::model::plan::{Estimate, Planned, Report, RolloutPhase};
@@ -54,11 +56,16 @@ async fn scene<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Scene, Pr
     })
 }
 
-pub fn pools<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Answer, Problem> {
+pub async fn pools<S: Desk, V: View>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<Answer, Problem> {
     let (after, limit) = (call.query(Query::Cursor).unwrap_or_default(), call.limit()?);
     let mut all = house.view.pools();
     all.retain(|pool| call.covers(pool.policy.name.as_str()));
     let mut later = all.iter().filter(|pool| pool.policy.name.as_str() > after);
+    let awaited = awaited(house).await.ok();
+    let of_pool = |pool| of_pool(pool, awaited.as_deref());
     let items: Vec<PoolStatus> = later.by_ref().take(limit).map(of_pool).collect();
     let next = later.next().and(items.last()).map(|last| last.name.clone());
     let refused = house.view.refused().into_iter();
@@ -77,8 +84,12 @@ pub fn pool<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Answer, Prob
     Ok(Answer::tagged_bytes(pools::to_json(&pool.policy).into()))
 }
 
-pub fn status<S, V: View>(house: &House<S, V>, call: &Call) -> Result<Answer, Problem> {
-    Ok(Answer::tagged(&of_pool(&known(house, call)?)))
+pub async fn status<S: Desk, V: View>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<Answer, Problem> {
+    let pool = known(house, call)?;
+    Ok(Answer::tagged(&of_pool(&pool, awaited(house).await.ok().as_deref())))
 }
 
 pub async fn plan<S, V: View>(house: &Arc<House<S, V>>, call: &Call) -> Result<Answer, Problem> {
@@ -159,7 +170,9 @@ fn of_hold(hold: &Hold) -> HoldShown {
     }
 }
 
-fn of_pool(pool: &Pool) -> PoolStatus {
+/// `awaited`: what waits for a second person, in all pools.
+fn of_pool(pool: &Pool, awaited: Option<&[Audit]>) -> PoolStatus {
+    let of_this = |line: &&Audit| line.pool.as_ref() == Some(&pool.policy.name);
     let turn = pool.report.as_deref();
     let report = turn.and_then(|turn| turn.planned.as_ref()).map(|planned| &planned.report);
     let (origin, file) = match &pool.origin {
@@ -187,6 +200,8 @@ fn of_pool(pool: &Pool) -> PoolStatus {
         }),
         file,
         estimate: report.map(|report| of_estimate(&report.estimate)),
+        awaiting_second_person: awaited
+            .map(|lines| lines.iter().filter(of_this).map(persons::shown).collect()),
     }
 }
 

@@ -28,6 +28,24 @@ answers! {
         /// The pool file has a fault: the daemon ignores it, and keeps to what it last read without one.
         pub ignored: Option<IgnoredShown>,
         pub estimate: Option<EstimateShown>,
+        /// What one person asked for and another must ask for too; null: the store does not say.
+        pub awaiting_second_person: Option<Vec<AwaitedRequest>>,
+    }
+
+    /// A request that is carried out once a second person asks the same.
+    #[derive(Deserialize)]
+    pub struct AwaitedRequest {
+        /// abort, delete now or remove.
+        pub verb: String,
+        pub machine: Option<String>,
+        /// Who asked first.
+        pub who: String,
+        pub why: String,
+        pub at: When,
+        /// Who asks later than this is the first again.
+        pub until: When,
+        /// What the second person types.
+        pub command: String,
     }
 
     pub struct PoolNumbers {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::super::foremost::is_refusal;
 use super::super::wire::Word;
 use super::When;
-use super::pools::RevisionShown;
+use super::pools::{AwaitedRequest, RevisionShown};
 use crate::model::action::Class;
 use crate::model::ids::{InstanceId, NodeName, Revision, VmId, Zone};
 use crate::model::machine::{
@@ -29,6 +29,8 @@ pub struct StatusRead {
     #[serde(default)]
     pub ignored: Option<IgnoredRead>,
     pub estimate: Option<EstimateRead>,
+    #[serde(default, rename = "awaitingSecondPerson")]
+    pub awaited: Option<Vec<AwaitedRequest>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
