@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use poolkeeper::api::http::auth::oidc::Fetching;
-use poolkeeper::api::http::auth::{Door, KeySource, KeysFailed, Oidc, OidcSettings, Role, Tokens};
+use poolkeeper::api::http::auth::{
+    Door, Grant, KeySource, KeysFailed, Oidc, OidcSettings, PoolScope, Role, Tokens,
+};
+use poolkeeper::api::http::route::routes;
 use poolkeeper::model::time::{Span, Time};
 use serde_json::{Value, json};
 
-use crate::kit::{Ask, Kit, NOW, Reply};
+use crate::kit::{Ask, Kit, NOW, Reply, WHY};
 use crate::signed::{Key, base64};
 
 /// What the provider publishes, and how often it was asked.
@@ -36,13 +39,23 @@ struct Place {
 impl Place {
     async fn with(keys: Option<Value>) -> Self {
         let provider = Arc::new(Provider { keys: Mutex::new(keys), asked: AtomicU32::new(0) });
-        let roles = [("ops", Role::Operator), ("all", Role::Viewer), ("boss", Role::Admin)];
+        let grants = [
+            ("ops", Role::Operator, "*"),
+            ("all", Role::Viewer, "*"),
+            ("boss", Role::Admin, "*"),
+            ("web-ops", Role::Operator, "web-*"),
+            ("batch-ops", Role::Operator, "batch"),
+            ("batch-boss", Role::Admin, "b*"),
+        ];
+        let grants = grants.map(|(name, role, pools)| {
+            (name.into(), Grant { role, scope: PoolScope::parse(pools).unwrap() })
+        });
         let settings = OidcSettings {
             issuer: "https://login.example".into(),
             audience: "poolkeeper".into(),
             name_claim: "email".into(),
             role_claim: "groups".into(),
-            roles: roles.into_iter().map(|(name, role)| (name.into(), role)).collect(),
+            grants: grants.into(),
         };
         let oidc = Some(Arc::new(Oidc::new(settings, Arc::clone(&provider) as Arc<dyn KeySource>)));
         let kit =
@@ -121,6 +134,43 @@ async fn a_good_token_says_who_and_what_they_may() {
         }
         assert_eq!(place.asked(), 1, "keys that are fresh are not asked for again");
     }
+}
+
+#[tokio::test]
+async fn a_group_for_some_pools_changes_and_sees_no_other() {
+    let key = Key::elliptic();
+    let place = Place::with(Some(json!({ "keys": [key.public("a")] }))).await;
+    let ask = async |groups: Value, ask: Ask<'_>| {
+        place.kit.pass(Span::seconds(1));
+        let token = key.token(&header(&key), &with("groups", groups));
+        place.kit.ask(ask.header("authorization", format!("Bearer {token}"))).await
+    };
+    let batch = || json!(["batch-ops", "unknown"]);
+    for route in routes().iter().filter(|route| route.path.contains("{pool}")) {
+        let path = route.path.replace("{pool}", "web").replace("{machine}", "1");
+        let path = path.replace("{ask}", "old");
+        let reply = ask(batch(), Ask::new(route.method.as_str(), &path)).await;
+        reply.is(403, "forbidden");
+    }
+    ask(batch(), Ask::new("GET", "/metrics")).await.is(403, "forbidden");
+    let pause = |pool: &str| format!("/api/v1/pools/{pool}/pause");
+    let batch_path = pause("batch");
+    ask(batch(), Ask::new("POST", &batch_path).json(WHY)).await.is(202, "");
+    let web_path = pause("web");
+    let pauses = async |groups: &[&str], path: &str| {
+        ask(json!(groups), Ask::new("POST", path).json(WHY)).await.status
+    };
+    // One role from two groups is for the pools of both, and a group without patterns is for all.
+    assert_eq!(pauses(&["web-ops", "batch-ops"], &batch_path).await, 202);
+    assert_eq!(pauses(&["web-ops", "batch-ops"], &web_path).await, 403);
+    assert_eq!(pauses(&["batch-ops", "ops"], &web_path).await, 202);
+    // The higher role counts, with its pools alone.
+    assert_eq!(pauses(&["all", "batch-ops"], &web_path).await, 403);
+    assert_eq!(pauses(&["ops", "batch-boss"], &web_path).await, 403);
+    let pools = ask(batch(), Ask::new("GET", "/api/v1/pools")).await.json();
+    let names: Vec<_> =
+        pools["items"].as_array().unwrap().iter().map(|pool| &pool["name"]).collect();
+    assert_eq!(names, ["batch"]);
 }
 
 #[tokio::test]

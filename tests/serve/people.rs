@@ -44,6 +44,7 @@ fn settings(provider: &Provider) -> Vec<(&str, &str)> {
         ("oidc.viewers", "all, guests"),
         ("oidc.operators", "ops"),
         ("oidc.admins", "boss,all-powerful"),
+        ("oidc.pools", "guests=db-*; all-powerful=web"),
     ]
 }
 
@@ -86,6 +87,13 @@ async fn they_have_the_roles_that_settings_say() {
     };
     assert!(matches!(apply(&of("ops")).await, Err(ClientError::Refused(no)) if no.status == 403));
     apply(&of("boss")).await.unwrap();
+    let status = async |token: &str| {
+        let client = Client::new(&server, Some(Token::new(token)), None).unwrap();
+        client.send(&Request::get(&["pools", "web", "status"])).await
+    };
+    status(&of("all-powerful")).await.unwrap();
+    let other = status(&of("guests")).await;
+    assert!(matches!(other, Err(ClientError::Refused(no)) if no.status == 403));
     let client = Client::new(&server, Some(Token::new(&of("boss"))), None).unwrap();
     let audit = client.send(&Request::get(&["audit"])).await.unwrap();
     assert!(audit.contains("oidc:ann@example.com"), "{audit}");
@@ -241,6 +249,10 @@ async fn settings_that_let_nobody_in_are_refused() {
     assert!(matches!(why, NoDoor::HalfOidc(_)), "{why}");
     assert!(matches!(no(&[audience]).await, NoDoor::LoneOidc("audience")));
     assert!(matches!(no(&[viewers]).await, NoDoor::LoneOidc(_)));
+    let pools = ("oidc.pools", "al=web-*");
+    assert!(matches!(no(&[pools]).await, NoDoor::LoneOidc("pools")));
+    let why = no(&[issuer, audience, viewers, pools]).await;
+    assert!(matches!(&why, NoDoor::NoRole(group) if **group == *"al"), "{why}");
 }
 
 #[tokio::test]

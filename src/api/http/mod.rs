@@ -307,7 +307,8 @@ fn forbidden(
     };
     (!covered).then(|| match pool {
         Some(_) => {
-            format!("{} may not ask about this pool: the tokens file names other pools", who.name)
+            let say = "the tokens file or oidc.pools names other pools";
+            format!("{} may not ask about this pool: {say}", who.name)
         }
         None => format!("{} may ask about some pools, and this is about all of them", who.name),
     })

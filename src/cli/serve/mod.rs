@@ -186,7 +186,7 @@ pub(super) fn closed(no_door: &NoDoor) -> Failure {
             let help = "`poolkeeper token` makes a token, and its line for the file of api.tokens";
             (Exit::Input, "badValue", help)
         }
-        NoDoor::HalfOidc(_) | NoDoor::LoneOidc(_) | NoDoor::Issuer(_) => {
+        NoDoor::HalfOidc(_) | NoDoor::LoneOidc(_) | NoDoor::NoRole(_) | NoDoor::Issuer(_) => {
             let help =
                 "nothing was started; `poolkeeper help serve` lists the keys that begin with oidc";
             (Exit::Input, "badValue", help)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::open::NoDoor;
 use crate::adapters::issuer::{Issuer, NoKeys};
 use crate::api::http::auth::oidc::Fetching;
-use crate::api::http::auth::{KeySource, KeysFailed, Oidc, OidcSettings, Role, usable_keys};
+use crate::api::http::auth::{Grant, KeySource, KeysFailed, Oidc, OidcSettings, usable_keys};
 use crate::daemon::board::Board;
 use crate::daemon::settings::OidcAt;
 
@@ -17,10 +17,13 @@ pub(super) fn open(
     trusted: Option<&[u8]>,
     board: Arc<Board>,
 ) -> Result<Option<Arc<Oidc>>, NoDoor> {
-    let OidcAt { issuer, audience, name_claim, role_claim, roles } = at;
+    let OidcAt { issuer, audience, name_claim, role_claim, roles, scopes } = at;
     let Some(issuer) = issuer else {
-        let lone =
-            [("audience", audience.is_some()), ("viewers, operators or admins", !roles.is_empty())];
+        let lone = [
+            ("audience", audience.is_some()),
+            ("viewers, operators or admins", !roles.is_empty()),
+            ("pools", !scopes.is_empty()),
+        ];
         return match lone.iter().find(|(_, is_set)| *is_set) {
             Some((name, _)) => Err(NoDoor::LoneOidc(name)),
             None => Ok(None),
@@ -31,17 +34,23 @@ pub(super) fn open(
         return Err(NoDoor::HalfOidc("viewers, operators or admins"));
     }
     let source = Provider::new(Issuer::new(&issuer, trusted)?, board);
-    let mut meant: BTreeMap<Box<str>, Role> = BTreeMap::new();
+    // A name that is written otherwise there would leave its group all pools.
+    let has_role = |group: &str| roles.iter().any(|(name, _)| **name == *group);
+    if let Some(group) = scopes.keys().find(|group| !has_role(group)) {
+        return Err(NoDoor::NoRole(group.clone()));
+    }
+    let mut grants: BTreeMap<Box<str>, Grant> = BTreeMap::new();
     for (name, role) in roles {
-        let known = meant.entry(name).or_insert(role);
-        *known = role.max(*known);
+        let scope = scopes.get(&name).cloned().unwrap_or_default();
+        let known = grants.entry(name).or_insert(Grant { role, scope });
+        known.role = role.max(known.role);
     }
     let settings = OidcSettings {
         issuer: issuer.into(),
         audience: audience.into(),
         name_claim: name_claim.into(),
         role_claim: role_claim.into(),
-        roles: meant,
+        grants,
     };
     Ok(Some(Arc::new(Oidc::new(settings, Arc::new(source)))))
 }

@@ -37,6 +37,8 @@ pub enum NoDoor {
     LoneOidc(&'static str),
     #[error(
         "api.approvals is 2, and without api.tokens and oidc.issuer everyone has one name: name a file of tokens, or set it to 1"
+    #[error("oidc.pools names {0}, and none of oidc.viewers, oidc.operators and oidc.admins does")]
+    NoRole(Box<str>),
     )]
     OnePerson,
     #[error(

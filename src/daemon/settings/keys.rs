@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::adapters::{issuer, otlp};
 use crate::api::http::Proxies;
+use crate::api::http::auth::PoolScope;
 use crate::model::time::Span;
 
 /// No lease is given for longer: however a clock was set, whoever had it is done with it after this.
@@ -26,6 +27,8 @@ pub enum Kind {
     Proxies,
     /// The address of a collector of traces.
     Collector,
+    /// Groups, and patterns of pools for each.
+    PoolsOfGroups,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +135,8 @@ keys! {
         "The same, of who may ask for verbs and holds too.";
     ADMINS = "oidc.admins", "POOLKEEPER_OIDC_ADMINS", "", Kind::Text,
         "The same, of who may say which pools there are too.";
+    OIDC_POOLS = "oidc.pools", "POOLKEEPER_OIDC_POOLS", "", Kind::PoolsOfGroups,
+        "Which pools the role of a group is for, as in `web-ops=web-*,db; eu-ops=*-eu`. The role of a group that does not stand here is for all pools.";
     LEVEL = "log.level", "POOLKEEPER_LOG", "info", Kind::Word(&["error", "warn", "info", "debug", "trace"]),
         "How much is logged.";
     FORMAT = "log.format", "POOLKEEPER_LOG_FORMAT", "auto", Kind::Word(&["auto", "text", "json"]),
@@ -202,6 +207,11 @@ impl Key {
                 "must be an address such as http://127.0.0.1:4318, without user, query or fragment"
                     .to_owned(),
             ),
+            Kind::PoolsOfGroups if PoolScope::of_groups(text).is_some() => Ok(()),
+            Kind::PoolsOfGroups => wrong(
+                "must be groups with their pools, as in `web-ops=web-*,db; eu-ops=*-eu`, each group once"
+                    .to_owned(),
+            ),
             Kind::Word(words) if words.contains(&text) => Ok(()),
             Kind::Word(words) => {
                 Err(Wrong { say: "there is no such value".to_owned(), allowed: words })
@@ -252,6 +262,8 @@ mod tests {
             (ISSUER, "login.example"),
             (ISSUER, "http://login.example"),
             (ISSUER, "https://login.example/?x"),
+            (OIDC_POOLS, "web-*"),
+            (OIDC_POOLS, "ops=a b"),
         ] {
             assert!(key.check(bad).is_err(), "{} {bad}", key.name);
         }

@@ -7,6 +7,7 @@ pub mod keys;
 mod read;
 mod show;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::adapters::azure::auth::Way;
 use crate::adapters::sqlite::Create;
 use crate::ambient::{Clock, SystemClock};
 use crate::api::http::Proxies;
-use crate::api::http::auth::Role;
+use crate::api::http::auth::{PoolScope, Role};
 use crate::memory::Keep;
 use crate::model::time::Span;
 use crate::telemetry::Traces;
@@ -89,6 +90,8 @@ pub struct OidcAt {
     pub role_claim: String,
     /// Which value of that claim means which role.
     pub roles: Vec<(Box<str>, Role)>,
+    /// Which pools that role is for, where not for all.
+    pub scopes: BTreeMap<Box<str>, PoolScope>,
 }
 
 /// The same, to be used.
@@ -192,6 +195,10 @@ impl Effective {
             name_claim: self.text(&keys::NAME_CLAIM).unwrap_or_default(),
             role_claim: self.text(&keys::ROLE_CLAIM).unwrap_or_default(),
             roles: roles.collect(),
+            scopes: self
+                .text(&keys::OIDC_POOLS)
+                .and_then(|text| PoolScope::of_groups(&text))
+                .unwrap_or_default(),
         }
     }
 

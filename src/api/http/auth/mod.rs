@@ -18,7 +18,7 @@ use axum::http::header::AUTHORIZATION;
 use super::problem::Problem;
 use crate::model::time::Time;
 pub use jwk::usable as usable_keys;
-pub use oidc::{KeySource, KeysFailed, Oidc, OidcSettings};
+pub use oidc::{Grant, KeySource, KeysFailed, Oidc, OidcSettings};
 pub use scope::PoolScope;
 pub use tokens::{RefusedToken, Tokens, TokensError};
 

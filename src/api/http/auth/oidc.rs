@@ -2,6 +2,7 @@
 //!
 //! The keys come through a port, [`KeySource`]: this room asks nobody outside.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
@@ -49,8 +50,26 @@ pub struct OidcSettings {
     pub name_claim: Box<str>,
     /// The claim that lists roles or groups.
     pub role_claim: Box<str>,
-    /// Which value of that claim means which role; of several the highest counts. Without any, nobody is let in.
-    pub roles: BTreeMap<Box<str>, Role>,
+    /// What each value of that claim grants. Who has none of them is not let in.
+    pub grants: BTreeMap<Box<str>, Grant>,
+}
+
+/// A role, and the pools for which it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    pub role: Role,
+    pub scope: PoolScope,
+}
+
+impl Grant {
+    /// The higher role counts, with its pools alone; one role from two groups is for the pools of both.
+    fn with(self, other: Self) -> Self {
+        match self.role.cmp(&other.role) {
+            Ordering::Less => other,
+            Ordering::Equal => Self { role: self.role, scope: self.scope.with(other.scope) },
+            Ordering::Greater => self,
+        }
+    }
 }
 
 pub struct Oidc {
@@ -111,12 +130,12 @@ impl Oidc {
         }
         let name = self.name(&taken.claims);
         let name = name.ok_or(refused("the token does not say who it is"))?;
-        let role = self.role(&taken.claims);
-        let role = role.ok_or_else(|| {
+        let grant = self.grant(&taken.claims);
+        let Grant { role, scope } = grant.ok_or_else(|| {
             let status = axum::http::StatusCode::FORBIDDEN;
             Problem::new(status, "noRole", "the token is good and names no role that is known here")
         })?;
-        Ok(Principal { name, role, scope: PoolScope::House })
+        Ok(Principal { name, role, scope })
     }
 
     async fn is_signed(self: &Arc<Self>, taken: &Taken<'_>, now: Time) -> Result<bool, Problem> {
@@ -186,10 +205,10 @@ impl Oidc {
         (!name.trim().is_empty()).then(|| format!("oidc:{}", name.trim()).into())
     }
 
-    fn role(&self, claims: &Claims) -> Option<Role> {
-        let of = |value: &Value| self.settings.roles.get(value.as_str()?).copied();
+    fn grant(&self, claims: &Claims) -> Option<Grant> {
+        let of = |value: &Value| self.settings.grants.get(value.as_str()?).cloned();
         match claim(claims, &self.settings.role_claim)? {
-            Value::Array(many) => many.iter().filter_map(of).max(),
+            Value::Array(many) => many.iter().filter_map(of).reduce(Grant::with),
             one => of(one),
         }
     }

@@ -1,4 +1,6 @@
-//! Which pools a token is for: those of the whole house, or those whose names fit a pattern.
+//! Which pools a token or a group is for: those of the whole house, or those whose names fit a pattern.
+
+use std::collections::BTreeMap;
 
 /// Patterns of one token.
 const MOST: usize = 32;
@@ -38,6 +40,32 @@ impl PoolScope {
     pub fn is_house(&self) -> bool {
         *self == PoolScope::House
     }
+
+    /// The pools of both.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (PoolScope::Pools(one), PoolScope::Pools(other)) => {
+                PoolScope::Pools(one.into_iter().chain(other).collect())
+            }
+            _ => PoolScope::House,
+        }
+    }
+
+    /// `group=patterns` between semicolons, each group once. `None`: it is something else.
+    pub fn of_groups(text: &str) -> Option<BTreeMap<Box<str>, Self>> {
+        let mut groups = BTreeMap::new();
+        for entry in text.split(';') {
+            // The name of a group may have such a sign, a pattern has none.
+            let (group, patterns) = entry.rsplit_once('=')?;
+            let group: Box<str> = group.trim().into();
+            let scope = PoolScope::parse(patterns.trim()).filter(|_| !group.is_empty())?;
+            if groups.insert(group, scope).is_some() {
+                return None;
+            }
+        }
+        Some(groups)
+    }
 }
 
 fn fits(pattern: &str, name: &str) -> bool {
@@ -55,6 +83,21 @@ fn fits(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_group_has_its_pools() {
+        let groups = PoolScope::of_groups("web-ops=web-*,db; cn=ops,dc=example = *-eu").unwrap();
+        let of = |group: &str| groups.get(group).cloned().unwrap();
+        assert_eq!(groups.len(), 2);
+        assert!(of("web-ops").covers("db") && !of("web-ops").covers("db-eu"));
+        assert!(of("cn=ops,dc=example").covers("db-eu") && !of("cn=ops,dc=example").covers("db"));
+        let both = of("web-ops").with(of("cn=ops,dc=example"));
+        assert!(both.covers("db") && both.covers("db-eu") && !both.covers("batch"));
+        assert!(both.with(PoolScope::House).is_house());
+        for wrong in ["", "ops", "ops=", "=web", "ops=a b", "ops=a;ops=b", "ops=a;"] {
+            assert_eq!(PoolScope::of_groups(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn a_pattern_covers_the_names_that_fit_it() {
