@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use poolkeeper::api::http::auth::{Door, Role, Tokens, tokens};
 use poolkeeper::api::http::route::routes;
+use poolkeeper::api::v1::diagnostic::{Code, Diagnostic};
+use poolkeeper::api::v1::node::Place;
 use poolkeeper::memory::{Store, Told};
 use poolkeeper::model::ids::{AskId, PoolName};
 use poolkeeper::model::time::{Span, Time};
+use serde_json::json;
 
 use crate::kit::{Ask, Kit, NOW, Reply, WHY, document};
 
@@ -60,12 +63,21 @@ async fn lists_show_what_a_token_is_for() {
         let all = reply.json()["items"].as_array().unwrap().clone();
         all.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
+    let fault = Diagnostic::new(Place::START, "name", Code::BadValue, "web has a fault");
+    kit.house.lock().faults = vec![fault];
     let pools = ask(&kit, &token, Ask::new("GET", "/api/v1/pools")).await;
     assert_eq!(names(&pools, "name"), ["batch"]);
+    // A fault may name any pool and any file.
+    assert_eq!(pools.json()["faults"], json!([]));
     let audit = ask(&kit, &token, Ask::new("GET", "/api/v1/audit")).await;
     assert_eq!(names(&audit, "pool"), ["batch"]);
     ask(&kit, &token, Ask::new("GET", "/metrics")).await.is(403, "forbidden");
     ask(&kit, &token, Ask::new("GET", "/api/v1/openapi.json")).await.is(200, "");
+    let all = tokens::make("bob", Role::Viewer).unwrap();
+    let tokens = Tokens::read(&all.line).unwrap();
+    assert!(kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
+    let pools = ask(&kit, &all.token, Ask::new("GET", "/api/v1/pools")).await.json();
+    assert!(pools["faults"].as_array().is_some_and(|faults| faults.len() == 1), "{pools}");
 }
 
 #[tokio::test]
