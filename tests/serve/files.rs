@@ -1,12 +1,17 @@
 //! The folder of pool files while the daemon runs.
 
+use std::sync::Arc;
+
+use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::ambient::Clock;
 use poolkeeper::api::http::View;
 use poolkeeper::daemon::board::Standing;
 use poolkeeper::daemon::door::Front;
 use poolkeeper::memory::{Desk, Found};
 use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::owner::OWNER_TAG;
 use poolkeeper::model::time::Span;
+use poolkeeper::reconcile::Decisions;
 
 use super::kit::*;
 
@@ -82,5 +87,92 @@ async fn a_pool_whose_file_goes_is_let_alone() {
     assert_eq!(house.writes(), writes, "nothing is asked for any more");
     house.write("web.yaml", &pool("web", 3, "2.0.0"));
     daemon.until("taken back it goes on", |_| house.is_on("web", 3, "2.0.0")).await;
+    daemon.end().await;
+}
+
+/// The set carries the tag of a store.
+fn is_owned(house: &House, name: &str) -> bool {
+    house.emulator.with_world(|world| {
+        let set = world.sets().find(|(_, known)| *known == name).unwrap().0;
+        world.true_model(set).unwrap().tags.contains_key(OWNER_TAG)
+    })
+}
+
+async fn served(house: &House, store: &Arc<SqliteStore>) -> Running<SqliteStore> {
+    Running::begin(house.open_on(Arc::clone(store), "a test", Decisions::PRODUCTION, &[]).await)
+}
+
+/// The folder is a mount that was not there yet, as after a restart of the machine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_is_empty_at_the_start_releases_no_pool() {
+    let names = ["web", "api"];
+    let house = House::new("unmounted", &[("web", 3), ("api", 2)]).await;
+    let store = Options::new(house.folder.join("pools.db"), "a test");
+    let store = Arc::new(SqliteStore::open(&store).unwrap());
+    let write = || {
+        house.write("web.yaml", &pool("web", 3, "1.0.0"));
+        house.write("api.yaml", &pool("api", 2, "1.0.0"));
+    };
+    write();
+    let empty = || {
+        for name in names {
+            house.remove(&format!("{name}.yaml"));
+        }
+    };
+    let is_owned = |name: &str| is_owned(&house, name);
+    let daemon = served(&house, &store).await;
+    daemon.until("both are ours", |_| names.iter().all(|name| is_owned(name))).await;
+    let now = house.clock.now();
+    let is_seen = |d: &Running<_>, name| d.looked_at(name).is_some_and(|at| at > now);
+    daemon.until("and looked after", |d| names.iter().all(|name| is_seen(d, name))).await;
+    daemon.end().await;
+
+    empty();
+    let daemon = served(&house, &store).await;
+    daemon.until("it leads", |d| d.doors.board.house().is_ready()).await;
+    let writes = house.writes();
+    pass(&house.clock, Span::minutes(5)).await;
+    assert_eq!(house.writes(), writes, "nothing is asked for");
+    assert!(names.iter().all(|name| is_owned(name)), "they stay ours");
+    let front = Front::new(daemon.doors.clone());
+    let troubles = front.troubles().join(" ");
+    assert!(troubles.contains("the files of many pools are gone"), "{troubles}");
+    let faults: Vec<String> = front.faults().iter().map(ToString::to_string).collect();
+    assert!(faults.len() == 2 && faults[0].contains("pool api in its care"), "{faults:?}");
+    write();
+    daemon.until("they go on", |d| names.iter().all(|name| d.looked_at(name).is_some())).await;
+    assert_eq!(front.faults(), []);
+    daemon.end().await;
+
+    empty();
+    let daemon = served(&house, &store).await;
+    daemon.until("it leads", |d| d.doors.board.house().is_ready()).await;
+    let front = Front::new(daemon.doors.clone());
+    let web = PoolName::new("web");
+    assert!(front.is_unnamed(&web) && front.let_go(&web).await && !front.is_unnamed(&web));
+    daemon.until("a person released one", |_| !is_owned("web")).await;
+    assert!(is_owned("api"));
+    daemon.end().await;
+}
+
+/// A file that a person deletes while the daemon is down says what it says while it runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_file_of_many_that_is_gone_at_the_start_releases_its_pool() {
+    let house = House::new("deleted", &[("web", 3), ("api", 2), ("db", 1)]).await;
+    let store = Options::new(house.folder.join("pools.db"), "a test");
+    let store = Arc::new(SqliteStore::open(&store).unwrap());
+    for (name, count) in [("web", 3), ("api", 2), ("db", 1)] {
+        house.write(&format!("{name}.yaml"), &pool(name, count, "1.0.0"));
+    }
+    let is_owned = |name: &str| is_owned(&house, name);
+    let daemon = served(&house, &store).await;
+    daemon.until("all are ours", |_| ["web", "api", "db"].iter().all(|name| is_owned(name))).await;
+    let now = house.clock.now();
+    daemon.until("it is seen", |d| d.looked_at("db").is_some_and(|at| at > now)).await;
+    daemon.end().await;
+    house.remove("db.yaml");
+    let daemon = served(&house, &store).await;
+    daemon.until("it is released", |_| !is_owned("db")).await;
+    assert!(is_owned("web") && is_owned("api"));
     daemon.end().await;
 }

@@ -65,8 +65,10 @@ where
     conditions(call, current.as_ref())?;
     let document = document(house, &name).await?;
     match (&document, &current) {
-        (None, None) => return Err(Problem::not_found("pool", name.as_str())),
-        (None, Some(Pool { origin: Origin::Missing(_), .. })) => {
+        (None, None) if !house.view.is_unnamed(&name) => {
+            return Err(Problem::not_found("pool", name.as_str()));
+        }
+        (None, None | Some(Pool { origin: Origin::Missing(_), .. })) => {
             ask_removal(house, call, &name, &why).await?;
             house.view.let_go(&name).await;
             write_down(house, call, &name, "remove", &why, DONE).await?;

@@ -149,6 +149,11 @@ pub trait View: Send + Sync + 'static {
     /// What is wrong with pool files and documents now.
     fn faults(&self) -> Vec<Diagnostic>;
 
+    /// The store has it in its care, and since the start no file and no document names it.
+    fn is_unnamed(&self, _: &PoolName) -> bool {
+        false
+    }
+
     /// A person removes a pool whose file is missing. Ready when [`View::pool`] shows it no more.
     fn let_go(&self, name: &PoolName) -> impl Future<Output = bool> + Send;
 

@@ -133,6 +133,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
         self.doors.board.house().faults
     }
 
+    fn is_unnamed(&self, name: &PoolName) -> bool {
+        self.doors.unnamed().contains(name)
+    }
+
     async fn let_go(&self, name: &PoolName) -> bool {
         self.doors.take_up(Some(name.clone())).await
     }
@@ -227,7 +231,7 @@ fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
     }
     if house.faults.iter().any(|fault| fault.code == Code::Vanished) {
         troubles.push(
-            "the files of many pools went at once; the pools go on as they were until a person says more"
+            "the files of many pools are gone; none of these pools is released until a person says more"
                 .to_owned(),
         );
     }

@@ -3,10 +3,10 @@
 //! A file that is saved by deleting and writing it is missing for a moment; a mount that goes away takes many files at once.
 //! Neither is a wish to stop managing pools.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{File, Folder, shown};
+use super::{File, Folder, Meant, Source, shown};
 use crate::api::v1::diagnostic::{Code, Diagnostic};
 use crate::api::v1::node::Place;
 use crate::model::ids::PoolName;
@@ -44,7 +44,7 @@ impl Folder {
     pub(super) fn release_missing(&mut self, now: Time) {
         let lost = self.lost();
         let all: usize = self.files.values().map(|file| file.good.len()).sum();
-        let too_many = lost.len() >= AT_ONCE && lost.len() * 2 >= all;
+        let too_many = too_many(lost.len(), all);
         let patience = self.patience;
         let known = self.files.len();
         self.files.retain(|_, file| {
@@ -71,6 +71,30 @@ impl Folder {
         pools.map(|policy| policy.name.clone()).collect()
     }
 
+    /// The first look after a start is over, and the store has these pools in its care. Where half of them have no file
+    /// and no document, the folder may be another than before: a person must say that they are meant to go.
+    pub fn compare(&mut self, cared_for: impl IntoIterator<Item = PoolName>) {
+        let has_none = |name: &PoolName| !self.pools.contains_key(name);
+        let lost: BTreeSet<PoolName> = cared_for.into_iter().filter(has_none).collect();
+        let of_files = |meant: &&Meant| matches!(meant.source, Source::File(_));
+        let all = lost.len() + self.pools.values().filter(of_files).count();
+        if too_many(lost.len(), all) {
+            self.unnamed = lost;
+            self.unsettled = true;
+        }
+    }
+
+    /// Pools that had no file and no document at the start, and that only a person releases.
+    pub fn unnamed(&self) -> impl Iterator<Item = &PoolName> {
+        self.unnamed.iter()
+    }
+
+    /// What is said of those that are still without.
+    pub(super) fn absent(&mut self, there: &BTreeMap<PoolName, Meant>) -> Vec<Diagnostic> {
+        self.unnamed.retain(|name| !there.contains_key(name));
+        self.unnamed.iter().map(|name| unnamed(name, self.path.as_deref())).collect()
+    }
+
     /// A person says that this pool is meant to go. Nothing happens to one whose file is there.
     pub fn let_go(&mut self, pool: &PoolName) {
         for file in self.files.values_mut().filter(|file| file.missing.is_some()) {
@@ -79,6 +103,7 @@ impl Folder {
             }
         }
         self.vanished.remove(pool);
+        self.unnamed.remove(pool);
         self.unsettled = true;
     }
 
@@ -90,6 +115,19 @@ impl Folder {
         });
         missing.map(|(path, _)| vanished(path, self.vanished.len()))
     }
+}
+
+fn too_many(lost: usize, all: usize) -> bool {
+    lost >= AT_ONCE && lost * 2 >= all
+}
+
+fn unnamed(pool: &PoolName, folder: Option<&Path>) -> Diagnostic {
+    let say = format!(
+        "the store has pool {pool} in its care, and at the start it had no file: nothing is done about it"
+    );
+    let fault = Diagnostic::new(Place::START, "", Code::Vanished, say);
+    let help = format!("put its file back, or run `poolkeeper remove {pool}` if it is meant to go");
+    Diagnostic { file: folder.map(shown), ..fault.help(help) }
 }
 
 fn vanished(path: &Path, lost: usize) -> Diagnostic {

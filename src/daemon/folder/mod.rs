@@ -96,6 +96,8 @@ pub struct Folder {
     patience: Span,
     /// Pools that went together with too many others, and wait for a person.
     vanished: BTreeSet<PoolName>,
+    /// Pools in the care of the store that nothing named at the start, and that wait for a person.
+    unnamed: BTreeSet<PoolName>,
     files: BTreeMap<PathBuf, File>,
     /// What could not be listed or read at the last look.
     unread: Vec<Diagnostic>,
@@ -121,11 +123,12 @@ impl Folder {
     pub fn new(path: Option<PathBuf>, every: Span) -> Self {
         let (files, unread, applied, pools, faults) = Default::default();
         // Two looks may be two moments, where a program asks for them.
-        let (patience, vanished) = (every.times(2), BTreeSet::new());
+        let (patience, vanished, unnamed) = (every.times(2), BTreeSet::new(), BTreeSet::new());
         Self {
             path,
             patience,
             vanished,
+            unnamed,
             files,
             unread,
             applied,
@@ -190,6 +193,7 @@ impl Folder {
         faults.extend(self.vanished());
         self.settle(&mut faults);
         let pools = self.meant();
+        faults.extend(self.absent(&pools));
         let set = pools.values().filter(|now| self.pools.get(&now.policy.name) != Some(now));
         let set: Vec<Meant> = set.cloned().collect();
         let gone: Vec<PoolName> =

@@ -27,6 +27,8 @@ pub(super) struct Pools {
     pub changes: u64,
     /// Documents that are kept and not taken in, and why.
     pub refused: Arc<[(PoolName, Box<str>)]>,
+    /// The store has them in its care, nothing named them at the start, and no person has let them go.
+    pub unnamed: Arc<[PoolName]>,
     /// They were looked at.
     pub looked: bool,
 }
@@ -68,20 +70,10 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
             Disk { looker: Looker::default(), has_files: folder.has_files(), board, clock };
         let (folder, clock) = (Arc::new(Mutex::new(folder)), disk.clock.clone());
         let stop = stopping.clone();
-        let first = async {
-            // Without the documents a file could take what one of them has.
-            while !take(&folder, &*store, Which::Managed).await {
-                clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
-            }
-            let found = disk.first_look(&folder).await;
-            let managed = looked(&folder, &Pools::default(), Some(found)).await;
-            take(&folder, &*store, Which::All).await;
-            looked(&folder, &managed, None).await
-        };
         let first = tokio::select! {
             biased;
             () = stopping.stopped() => return false,
-            first = first => first,
+            first = first(&folder, &*store, &mut disk) => first,
         };
         tell.send_replace(first);
         tokio::spawn(async move {
@@ -127,6 +119,35 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
         });
         true
     }
+}
+
+/// Pools as a start finds them.
+async fn first<S, C>(folder: &Arc<Mutex<Folder>>, store: &S, disk: &mut Disk<C>) -> Pools
+where
+    S: Store + Desk,
+    C: Ticks,
+{
+    let clock = disk.clock.clone();
+    // Without the documents a file could take what one of them has.
+    while !take(folder, store, Which::Managed).await {
+        clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
+    }
+    let found = disk.first_look(folder).await;
+    let managed = looked(folder, &Pools::default(), Some(found)).await;
+    take(folder, store, Which::All).await;
+    let all = looked(folder, &managed, None).await;
+    if !disk.has_files {
+        return all;
+    }
+    let cared_for = loop {
+        match cared_for(store, &all.meant).await {
+            Ok(pools) => break pools,
+            Err(error) => tracing::error!("the store does not name its pools: {error}"),
+        }
+        clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
+    };
+    folder.lock().unwrap_or_else(PoisonError::into_inner).compare(cared_for);
+    looked(folder, &all, None).await
 }
 
 /// The disk of the pool files, and what the board shows of it.
@@ -193,6 +214,23 @@ async fn take<S: Store + Desk>(folder: &Mutex<Folder>, store: &S, which: Which) 
     }
 }
 
+/// Pools without a file or document whose scale sets carry the owner tag of this store. One that a person released carries
+/// none; one that cannot be read stands among them, since nothing says that it was released.
+async fn cared_for<S: Store>(store: &S, meant: &[Meant]) -> Result<Vec<PoolName>, StoreError> {
+    let mut pools = store.pools().await?;
+    pools.retain(|name| !meant.iter().any(|meant| meant.policy.name == *name));
+    let mut cared_for = Vec::new();
+    for name in pools {
+        let loaded = store.load(&name).await;
+        let state =
+            loaded.map(|loaded| loaded.state.is_some_and(|state| state.owner.tag.is_some()));
+        if state.unwrap_or(true) {
+            cared_for.push(name);
+        }
+    }
+    Ok(cared_for)
+}
+
 /// On a thread of its own: thousands of files take their time.
 async fn looked(
     folder: &Arc<Mutex<Folder>>,
@@ -207,9 +245,10 @@ async fn looked(
             folder.found(found, at);
         }
         let looked = folder.settled();
-        (looked, folder.pools().cloned().collect::<Arc<[Meant]>>(), folder.refused().collect())
+        let (refused, unnamed) = (folder.refused().collect(), folder.unnamed().cloned().collect());
+        (looked, folder.pools().cloned().collect::<Arc<[Meant]>>(), refused, unnamed)
     });
-    let Ok((looked, meant, refused)) = looked.await else {
+    let Ok((looked, meant, refused, unnamed)) = looked.await else {
         tracing::error!("looking at the pool files failed; all pools go on as they were");
         return before.clone();
     };
@@ -224,5 +263,6 @@ async fn looked(
         tracing::info!("all pool files and documents are sound again");
     }
     let changed = !looked.set.is_empty() || !looked.gone.is_empty();
-    Pools { meant, faults, changes: before.changes + u64::from(changed), refused, looked: true }
+    let changes = before.changes + u64::from(changed);
+    Pools { meant, faults, changes, refused, unnamed, looked: true }
 }

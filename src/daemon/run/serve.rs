@@ -103,6 +103,11 @@ impl<S, C: Ticks> Doors<S, C> {
         Arc::clone(&self.pools.borrow().refused)
     }
 
+    /// Pools that nothing named at the start, and that only a person releases.
+    pub(in crate::daemon) fn unnamed(&self) -> Arc<[PoolName]> {
+        Arc::clone(&self.pools.borrow().unnamed)
+    }
+
     /// Once pool files and documents were looked at for the first time.
     pub(in crate::daemon) async fn looked(&self) {
         // Nobody is left to look where this fails: what is served then ends with the house.

@@ -59,6 +59,8 @@ pub(super) struct Turns<S, C> {
     at_once: usize,
     wake: Wake,
     kept: BTreeMap<PoolName, Kept>,
+    /// Pools of the store that are not in our care, and that only a person releases.
+    unnamed: Arc<[PoolName]>,
     running: JoinSet<Made>,
     ids: BTreeMap<Id, (PoolName, Time)>,
 }
@@ -121,6 +123,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             at_once,
             wake: Wake::new(dice),
             kept: BTreeMap::new(),
+            unnamed: Arc::default(),
             running: JoinSet::new(),
             ids: BTreeMap::new(),
         }
@@ -143,6 +146,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                     has_files = changed.is_ok();
                     let pools = files.borrow_and_update().clone();
                     self.take_in(&pools);
+                    self.release_unnamed(&pools).await;
                 }
                 Some(ended) = self.running.join_next_with_id(), if !self.running.is_empty() => {
                     if self.end(ended) == Some(Over::Deposed) {

@@ -12,7 +12,7 @@ use crate::model::ids::PoolName;
 use crate::model::journal::{Entry, Phase};
 use crate::model::policy::{Draft, Policy};
 use crate::model::time::{Span, Time};
-use crate::reconcile::PoolTurn;
+use crate::reconcile::{PoolTurn, World};
 use crate::wake::Why;
 
 /// What a pool that was recovered does first may wait for as much, so that a thousand do not begin at once.
@@ -31,12 +31,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
         match store.pools().await {
             Ok(known) => {
-                for name in known.iter().filter(|name| !is_meant(name)) {
+                let is_left = |name: &&PoolName| !is_meant(name) && !pools.unnamed.contains(name);
+                for name in known.iter().filter(is_left) {
                     self.recover_released(name, store, now).await;
                 }
             }
             Err(error) => tracing::error!("the store does not say which pools it knows: {error}"),
         }
+        self.unnamed = Arc::clone(&pools.unnamed);
         let mut n = 0;
         // Two at a time: a store reads so many beside each other.
         for pair in pools.meant.chunks(2) {
@@ -113,6 +115,17 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 tracing::info!(pool, machines, open, in_doubt, from = %meant.source, "recovered");
             }
             Err(error) => tracing::error!(pool, "cannot be read from the store: {error}"),
+        }
+    }
+
+    /// Releases those of which a person said meanwhile that they are meant to go.
+    pub(super) async fn release_unnamed(&mut self, pools: &Pools) {
+        let before = std::mem::replace(&mut self.unnamed, Arc::clone(&pools.unnamed));
+        let (live, now) = (Arc::clone(&self.live), self.live.now());
+        for name in before.iter().filter(|name| !pools.unnamed.contains(name)) {
+            if !self.kept.contains_key(name) {
+                self.recover_released(name, live.store(), now).await;
+            }
         }
     }
 
