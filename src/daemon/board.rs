@@ -60,6 +60,8 @@ pub struct HouseSeen {
     pub tokens: BTreeMap<Box<str>, Time>,
     /// Lines of the audit, as the last sweep left them.
     pub audit: Option<u64>,
+    /// The file of tokens is otherwise than it was, and cannot be used.
+    pub tokens_refused: bool,
     /// What the API shows to those who come with TLS.
     pub certificate: Option<CertificateSeen>,
 }

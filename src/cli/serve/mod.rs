@@ -179,7 +179,9 @@ pub(super) fn closed(no_door: &NoDoor) -> Failure {
             let help = "another process may listen there: name another address with --listen, or serve no API with --listen off";
             (Exit::Internal, "listen", help)
         }
-        NoDoor::Listen(ListenError::Read { .. }) | NoDoor::Unread { .. } => {
+        NoDoor::Listen(ListenError::Read { .. })
+        | NoDoor::Certificate { .. }
+        | NoDoor::Unread { .. } => {
             (Exit::Internal, "unreadable", "it is named by the settings; nothing was started")
         }
         NoDoor::Listen(ListenError::Nobody) => {

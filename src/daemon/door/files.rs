@@ -1,8 +1,11 @@
 //! The files that say who may come in and what is shown to them: looked at from time to time, and at once after a hang-up.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::seal::Sealed;
 use super::tokens::Known;
@@ -10,6 +13,42 @@ use crate::api::http::{Api, View};
 use crate::daemon::run::Ticks;
 use crate::memory::{Desk, Store};
 use crate::model::time::Span;
+
+/// One look takes no longer, or its disk hangs.
+// 10 s: as long as a look at the pool files.
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
+
+/// Reads on a thread of its own. A disk that hangs costs that one thread, and nothing waits for it for long.
+#[derive(Debug)]
+pub(super) struct Reader {
+    longest: Duration,
+    hung: Option<JoinHandle<()>>,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { longest: LONGEST_LOOK, hung: None }
+    }
+}
+
+impl Reader {
+    /// An error also while the read before this one hangs.
+    pub async fn read<T: Send + 'static>(
+        &mut self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let hangs = || io::Error::new(io::ErrorKind::TimedOut, "its disk does not answer");
+        if self.hung.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return Err(hangs());
+        }
+        let (send, answer) = oneshot::channel();
+        let thread = spawn_blocking(move || drop(send.send(read())));
+        let answer = tokio::time::timeout(self.longest, answer).await;
+        self.hung = answer.is_err().then_some(thread);
+        let fault = || io::Error::other("a fault of ours ended the read");
+        answer.map_err(|_| hangs())?.map_err(|_| fault())
+    }
+}
 
 pub(super) struct Watch<C> {
     pub tokens: Option<Known>,
@@ -42,5 +81,34 @@ impl<C: Ticks> Watch<C> {
                 sealed.look(self.clock.now()).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    /// A reader that waits for a disk that does not answer until the test says so.
+    pub async fn hung() -> (Reader, Sender<()>) {
+        let (go_on, wait) = channel::<()>();
+        let mut reader = Reader { longest: Duration::from_millis(20), hung: None };
+        let said = reader.read(move || wait.recv().is_ok()).await.unwrap_err();
+        assert_eq!(said.kind(), io::ErrorKind::TimedOut);
+        (reader, go_on)
+    }
+
+    #[tokio::test]
+    async fn a_read_that_hangs_has_an_end_and_costs_one_thread() {
+        let (mut reader, go_on) = hung().await;
+        let (send, begun) = channel();
+        assert!(reader.read(move || send.send(())).await.is_err());
+        assert!(begun.recv().is_err(), "no second read begins beside it");
+        go_on.send(()).unwrap();
+        while reader.hung.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(reader.read(|| 7).await.unwrap(), 7);
     }
 }

@@ -251,6 +251,9 @@ fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
     if certificate.is_some_and(|certificate| certificate.refused) {
         troubles.push("the new certificate cannot be used; the log says why".to_owned());
     }
+    if house.tokens_refused {
+        troubles.push("the tokens file cannot be used; the log says why".to_owned());
+    }
     if house.tokens.values().any(|ends| ends_soon(*ends, now)) {
         troubles.push("tokens end soon or have ended; the log names whose".to_owned());
     }
@@ -285,6 +288,8 @@ mod tests {
         };
         assert_eq!(token(Span::days(14)), Vec::<String>::new());
         assert_eq!(token(Span::days(13)), ["tokens end soon or have ended; the log names whose"]);
+        let refused = HouseSeen { tokens_refused: true, ..HouseSeen::default() };
+        assert_eq!(troubles(&refused, now), ["the tokens file cannot be used; the log says why"]);
         let large =
             |lines| troubles(&HouseSeen { audit: Some(lines), ..HouseSeen::default() }, now);
         assert_eq!(large(AUDIT_LARGE), Vec::<String>::new());

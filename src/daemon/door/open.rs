@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::files::Watch;
+use super::files::{Reader, Watch};
 use super::seal::Sealed;
 use super::tokens::{self, Known};
 use super::{Front, oidc};
@@ -27,6 +27,8 @@ pub enum NoDoor {
         "api.clientCertificates needs api.certificate and api.key, and api.tokens to say who comes"
     )]
     LoneClients,
+    #[error("the certificate {path} or its key cannot be read: {source}")]
+    Certificate { path: PathBuf, source: io::Error },
     #[error("the tokens file {path} cannot be read: {source}")]
     Unread { path: PathBuf, source: io::Error },
     #[error("the tokens file {path}: {source}")]
@@ -35,10 +37,10 @@ pub enum NoDoor {
     HalfOidc(&'static str),
     #[error("oidc.{0} is set, and oidc.issuer is not")]
     LoneOidc(&'static str),
-    #[error(
-        "api.approvals is 2, and without api.tokens and oidc.issuer everyone has one name: name a file of tokens, or set it to 1"
     #[error("oidc.pools names {0}, and none of oidc.viewers, oidc.operators and oidc.admins does")]
     NoRole(Box<str>),
+    #[error(
+        "api.approvals is 2, and without api.tokens and oidc.issuer everyone has one name: name a file of tokens, or set it to 1"
     )]
     OnePerson,
     #[error(
@@ -124,10 +126,11 @@ async fn guarded_by(
     let oidc = oidc.map(Arc::clone);
     match (tokens, &oidc) {
         (Some(path), _) => {
-            let (tokens, text) = tokens::first(&path).await?;
+            let mut reader = Reader::default();
+            let (tokens, text) = tokens::first(&path, &mut reader).await?;
             let (ending, was_empty) = (Vec::new(), false);
-            let known =
-                Known { path, text: Ok(text), was_empty, oidc: oidc.clone(), board, ending };
+            let (text, oidc_too) = (Ok(text), oidc.clone());
+            let known = Known { path, text, reader, was_empty, oidc: oidc_too, board, ending };
             known.show(&tokens);
             Ok((Door::Guarded { tokens, oidc }, Some(known)))
         }

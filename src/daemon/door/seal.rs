@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::files::Reader;
 use super::open::NoDoor;
-use crate::api::http::{Certificate, ListenError, Pair, Seal};
+use crate::api::http::{Certificate, Pair, Seal};
 use crate::daemon::board::{Board, CertificateSeen};
 use crate::model::time::Time;
 
@@ -23,6 +24,7 @@ pub(super) struct Sealed {
     judged: Read,
     /// What did not fit at one look. Two files are not changed at once: that is told only where it stays so.
     doubted: Option<Read>,
+    reader: Reader,
     board: Arc<Board>,
 }
 
@@ -41,20 +43,22 @@ impl Sealed {
             (None, None) => return Ok(None),
             _ => return Err(NoDoor::HalfSealed),
         };
-        let pair = read(&chain, &key, clients.as_deref()).await?;
+        let mut reader = Reader::default();
+        let pair = read(&chain, &key, clients.as_deref(), &mut reader).await?;
         let certificate = pair.certificate()?;
         if let Some(ends) = certificate.ends().filter(|ends| *ends <= now) {
             tracing::warn!(%ends, "the certificate of the API is over");
         }
         let (seal, judged) = (Seal::new(certificate), Ok(pair));
-        let this = Self { chain, key, clients, seal, judged, doubted: None, board };
+        let doubted = None;
+        let this = Self { chain, key, clients, seal, judged, doubted, reader, board };
         this.show(false);
         Ok(Some(this))
     }
 
     /// Takes what is there now, if it is otherwise and good.
     pub async fn look(&mut self, now: Time) {
-        let read = read(&self.chain, &self.key, self.clients.as_deref())
+        let read = read(&self.chain, &self.key, self.clients.as_deref(), &mut self.reader)
             .await
             .map_err(|error| error.to_string());
         if read == self.judged {
@@ -96,10 +100,29 @@ impl Sealed {
     }
 }
 
-async fn read(chain: &Path, key: &Path, clients: Option<&Path>) -> Result<Pair, ListenError> {
+async fn read(
+    chain: &Path,
+    key: &Path,
+    clients: Option<&Path>,
+    reader: &mut Reader,
+) -> Result<Pair, NoDoor> {
     let (chain, key, clients) = (chain.to_owned(), key.to_owned(), clients.map(Path::to_owned));
-    let at = chain.clone();
-    let read =
-        tokio::task::spawn_blocking(move || Pair::read(&chain, &key, clients.as_deref())).await;
-    read.unwrap_or_else(|_| Err(ListenError::Fault(at)))
+    let path = chain.clone();
+    let read = reader.read(move || Pair::read(&chain, &key, clients.as_deref())).await;
+    Ok(read.map_err(|source| NoDoor::Certificate { path, source })??)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::tests::hung;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_certificate_of_a_disk_that_does_not_answer_is_an_error() {
+        let (mut reader, _until_the_end) = hung().await;
+        let said = read(Path::new("c.pem"), Path::new("k.pem"), None, &mut reader).await;
+        let said = said.unwrap_err().to_string();
+        let whole = "the certificate c.pem or its key cannot be read: its disk does not answer";
+        assert_eq!(said, whole);
+    }
 }

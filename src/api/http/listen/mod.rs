@@ -72,8 +72,6 @@ pub enum ListenError {
     Clients { path: PathBuf, say: String },
     #[error("the certificate and its key do not fit: {0}")]
     Certificate(#[from] rustls::Error),
-    #[error("reading {0} ended by a fault of ours")]
-    Fault(PathBuf),
 }
 
 /// A port that is taken, and not served yet.
