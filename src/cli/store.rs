@@ -21,7 +21,7 @@ const ABOUT: &str = "Backs up, checks and restores the store of the daemon";
 const MORE: &str = "\
 backup copies the store while the daemon runs, and gives the copy its name only when it is whole and on the disk. check \
 reads every record of a store or of a copy, and follows the chain of hashes through its audit. restore puts a copy in the place of the store: the daemon must be stopped, \
-and the store that was there is kept beside it.";
+and the store that was there is kept beside it. The next start writes into the audit and the log that the store was restored.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper store backup backups/monday.db

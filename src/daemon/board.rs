@@ -50,6 +50,8 @@ pub struct HouseSeen {
     /// Why the store does not keep what is written: until it does nothing is begun, and nothing sent once the lease is over.
     pub store: Option<Box<str>>,
     pub stopping: bool,
+    /// When a copy was put in the place of the store, where this is the first start on it.
+    pub restored: Option<Time>,
     /// What is wrong with pool files and documents now.
     pub faults: Vec<Diagnostic>,
     /// The folder of pool files, where there is one.
@@ -58,10 +60,10 @@ pub struct HouseSeen {
     pub keys_fail: bool,
     /// When the last token of a name ends, for names of which each does.
     pub tokens: BTreeMap<Box<str>, Time>,
-    /// Lines of the audit, as the last sweep left them.
-    pub audit: Option<u64>,
     /// The file of tokens is otherwise than it was, and cannot be used.
     pub tokens_refused: bool,
+    /// Lines of the audit, as the last sweep left them.
+    pub audit: Option<u64>,
     /// What the API shows to those who come with TLS.
     pub certificate: Option<CertificateSeen>,
 }

@@ -34,9 +34,15 @@ use crate::model::ids::ScaleSetId;
 
 /// What the daemon remembers in a file, for commands that copy and check it.
 pub mod store {
-    pub use crate::adapters::sqlite::{
-        OpenError, Restoration, StoreSummary, backup, check, restore,
-    };
+    use std::path::Path;
+
+    pub use crate::adapters::sqlite::{OpenError, Restoration, StoreSummary, backup, check};
+    use crate::ambient::{Clock, SystemClock};
+
+    /// Puts a copy in the place of a store that no process has open.
+    pub fn restore(from: &Path, path: &Path, who: &str) -> Result<Restoration, OpenError> {
+        crate::adapters::sqlite::restore(from, path, who, SystemClock.now())
+    }
 }
 
 /// Ways to say who we are, by the names that settings know them by.

@@ -72,7 +72,7 @@ pub async fn probe(address: SocketAddr, path: &str) -> String {
     asks(address, path, None).await
 }
 
-async fn asks(address: SocketAddr, path: &str, token: Option<&str>) -> String {
+pub async fn asks(address: SocketAddr, path: &str, token: Option<&str>) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let token = token.map(|token| format!("authorization: Bearer {token}\r\n"));
     let head = format!(

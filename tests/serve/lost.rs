@@ -3,8 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
-use poolkeeper::adapters::sqlite::{Options, SqliteStore};
-use poolkeeper::ambient::{Clock, FastClock};
+use poolkeeper::adapters::sqlite::{Options, SqliteStore, backup, restore};
+use poolkeeper::ambient::{Clock, FastClock, SystemClock};
 use poolkeeper::api::http::View;
 use poolkeeper::daemon::board::Lead;
 use poolkeeper::daemon::door::Front;
@@ -13,7 +13,9 @@ use poolkeeper::memory::Store;
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::Decisions;
 
+use super::door::{asks, probe};
 use super::kit::*;
+use super::program::Program;
 
 fn store(house: &House, name: &str) -> Arc<SqliteStore> {
     let path = house.folder.join(name);
@@ -74,4 +76,33 @@ async fn a_lease_of_a_process_that_ended_is_taken_at_once() {
     assert!(house.clock.now() < lease.not_after, "before the old lease is over");
     assert!(ours.epoch > lease.epoch);
     daemon.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_was_restored_says_so_once() {
+    let house = House::new("restored", &[]).await;
+    let [store, copy] = ["pools.db", "copy.db"].map(|name| house.folder.join(name));
+    drop(SqliteStore::open(&Options::new(&store, "a test")).unwrap());
+    backup(&store, &copy).unwrap();
+    restore(&copy, &store, "ann", SystemClock.now()).unwrap();
+    let store = store.display().to_string();
+    let args = ["--store", store.as_str()];
+    let mut first = Program::start(&house, &args);
+    first.until("ready");
+    let health = probe(first.address(), "/health").await;
+    assert!(health.contains("the store was restored from a copy at"), "{health}");
+    assert!(!health.contains("copy.db"), "anybody may read it: {health}");
+    let audit = asks(first.address(), "/api/v1/audit", None).await;
+    assert!(audit.contains(r#""who":"ann","verb":"restore store""#), "{audit}");
+    first.signal("-TERM");
+    let (_, log) = first.end();
+    assert!(log.contains("the store was restored from ") && log.contains("copy.db"), "{log}");
+    let mut second = Program::start(&house, &args);
+    second.until("ready");
+    let health = probe(second.address(), "/health").await;
+    assert!(!health.contains("restored"), "{health}");
+    let audit = asks(second.address(), "/api/v1/audit", None).await;
+    assert_eq!(audit.matches("restore store").count(), 1, "{audit}");
+    second.signal("-TERM");
+    second.end();
 }

@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use poolkeeper::adapters::sqlite::{OpenError, Options, SqliteStore, backup, check, restore};
+use poolkeeper::adapters::sqlite::{
+    OpenError, Options, SqliteStore, backup, check, forget_restored, restore, restored,
+};
 use poolkeeper::memory::{Desk, Found, Store};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Time;
 
-use super::group::{lead, write};
+use super::group::{at, lead, write};
 use super::{Folder, open, wait};
 
 fn count(store: &SqliteStore, pool: &str) -> usize {
@@ -56,14 +58,21 @@ fn a_store_in_use_is_copied_and_the_copy_put_back() {
     wait(store.commit(&write("late", epoch, 0..1))).unwrap();
     wait(store.intact()).unwrap();
     assert_eq!(check(&copy).unwrap().pools, 2);
-    let refused = restore(&copy, &path, "a test").unwrap_err();
+    let refused = restore(&copy, &path, "a test", at(0)).unwrap_err();
     assert!(matches!(refused, OpenError::InUse { .. }), "{refused:?}");
     drop(store);
-    let restored = restore(&copy, &path, "a test").unwrap();
+    assert_eq!(restored(&path).unwrap(), None);
+    let lease = check(&copy).unwrap().lease.unwrap();
+    let put_back = restore(&copy, &path, "a test", at(0)).unwrap();
+    let line = restored(&path).unwrap().unwrap();
+    assert_eq!((&*line.who, line.at), ("a test", at(0)));
+    assert!(line.why.contains(&format!("nothing after {}", lease.not_after)), "{}", line.why);
+    forget_restored(&path).unwrap();
+    assert_eq!(restored(&path).unwrap(), None);
     let store = open(&path);
     assert_eq!((count(&store, "web"), count(&store, "late")), (500, 0));
     drop(store);
-    let before = restored.before.unwrap();
+    let before = put_back.before.unwrap();
     assert_eq!(check(&before).unwrap().pools, 3, "what was there is kept");
     assert_eq!(backup(&path, &copy).unwrap().pools, 2);
 }
@@ -77,7 +86,7 @@ fn a_lost_store_is_put_back_without_more_words() {
     drop(store);
     fs::remove_file(&path).unwrap();
     assert!(matches!(SqliteStore::open(&Options::new(&path, "x")), Err(OpenError::Lost { .. })));
-    assert_eq!(restore(&copy, &path, "a test").unwrap().before, None);
+    assert_eq!(restore(&copy, &path, "a test", at(0)).unwrap().before, None);
     assert_eq!(count(&open(&path), "web"), 500);
 }
 
@@ -106,7 +115,7 @@ fn what_is_no_store_or_no_place_for_a_copy_is_refused() {
     assert!(matches!(backup(&path, &text), Err(OpenError::NotADatabase { .. })));
     assert_eq!(fs::read_to_string(&text).unwrap(), "notes");
     assert!(matches!(check(&text), Err(OpenError::NotADatabase { .. })));
-    assert!(matches!(restore(&text, &path, "x"), Err(OpenError::NotADatabase { .. })));
+    assert!(matches!(restore(&text, &path, "x", at(0)), Err(OpenError::NotADatabase { .. })));
     assert_eq!(check(&path).unwrap().pools, 2);
 }
 
@@ -125,7 +134,7 @@ fn damage_in_a_copy_is_found_and_not_put_back() {
     fs::write(&copy, &bytes).unwrap();
     let damaged = check(&copy).unwrap().damaged;
     assert!(damaged.len() == 1 && damaged[0].0 == PoolName::new("web"), "{damaged:?}");
-    assert!(matches!(restore(&copy, &path, "x"), Err(OpenError::Corrupt { .. })));
+    assert!(matches!(restore(&copy, &path, "x", at(0)), Err(OpenError::Corrupt { .. })));
     fs::write(&copy, &whole[..whole.len() / 2]).unwrap();
     assert!(matches!(check(&copy), Err(OpenError::Corrupt { .. })));
     assert_eq!(count(&open(&path), "web"), 500, "the store is untouched");

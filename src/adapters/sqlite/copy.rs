@@ -3,7 +3,7 @@
 //! Never in the process that has the store open: to close a file of SQLite by any other way ends its locks there.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -12,8 +12,9 @@ use super::audit::{self, AuditCheck};
 use super::fault::{OpenError, of_io, of_sql};
 use super::lock::{self, private};
 use super::{beside, lease, open, turn};
-use crate::memory::{Lease, StoreError};
+use crate::memory::{Audit, Lease, StoreError, record};
 use crate::model::ids::PoolName;
+use crate::model::time::Time;
 
 /// What is in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,8 +75,8 @@ pub struct Restoration {
 }
 
 /// Puts the copy in the place of the store at `path`, which no process may have open. The store that is there is kept
-/// beside it.
-pub fn restore(from: &Path, path: &Path, who: &str) -> Result<Restoration, OpenError> {
+/// beside it, and a note of it until the next start.
+pub fn restore(from: &Path, path: &Path, who: &str, at: Time) -> Result<Restoration, OpenError> {
     let failed = |source| of_io(path.to_owned(), source);
     let db = existing(from)?;
     let summary = check(from)?;
@@ -92,7 +93,52 @@ pub fn restore(from: &Path, path: &Path, who: &str) -> Result<Restoration, OpenE
     copy(&db, &fresh)?;
     let was_there = put_in_place(&fresh, path, &aside).map_err(failed)?;
     open::remember(path)?;
+    note(path, &audit_line(from, who, at, summary.lease.as_ref()))?;
     Ok(Restoration { summary, before: was_there.then_some(aside) })
+}
+
+/// The audit gets this line at the next start: the copy keeps its chain as it is.
+fn audit_line(from: &Path, who: &str, at: Time, lease: Option<&Lease>) -> Audit {
+    // Nothing is written once the last lease is over.
+    let knows = match lease {
+        Some(lease) => format!("which remembers nothing after {}", lease.not_after),
+        None => "which remembers nothing".to_owned(),
+    };
+    let why = format!("from {}, {knows}; what happened since is read from Azure", from.display());
+    let (verb, on) = ("restore store".into(), "".into());
+    let (why, came, consent) = (why.into(), "done".into(), None);
+    Audit { at, who: who.into(), verb, pool: None, on, why, came, consent }
+}
+
+/// Lies beside a store that was put back, until a start has written into its audit what it says.
+const NOTE: &str = ".restoration";
+
+fn note(path: &Path, line: &Audit) -> Result<(), OpenError> {
+    let at = beside(path, NOTE);
+    let failed = |source| of_io(at.clone(), source);
+    let text = record::write_audit(line).map_err(|error| failed(io::Error::other(error)))?;
+    let file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&at);
+    let mut file = file.map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    sync_folder(path).map_err(failed)
+}
+
+/// The line for the audit of a store that was put back; `None` where it was not since the last start.
+pub fn restored(path: &Path) -> Result<Option<Audit>, OpenError> {
+    let at = beside(path, NOTE);
+    match fs::read_to_string(&at) {
+        Ok(text) => {
+            record::read_audit(&text).map(Some).map_err(|error| of_io(at, io::Error::other(error)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(of_io(at, error)),
+    }
+}
+
+/// The audit has that line.
+pub fn forget_restored(path: &Path) -> Result<(), OpenError> {
+    let at = beside(path, NOTE);
+    fs::remove_file(&at).map_err(|error| of_io(at, error))
 }
 
 /// One of ours, not empty.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 pub use audit::{AuditCheck, ChainBreak};
-pub use copy::{Restoration, StoreSummary, backup, check, restore};
+pub use copy::{Restoration, StoreSummary, backup, check, forget_restored, restore, restored};
 pub use fault::OpenError;
 
 use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};

@@ -213,6 +213,10 @@ fn waits_for(house: &HouseSeen) -> String {
 // Two weeks: whoever renews by himself does so a month before, and people need days.
 const SOON: Span = Span::days(14);
 
+/// So long a store that was restored is a trouble.
+// A day: who restored it in the night tells the others.
+const RESTORED_SHOWN: Span = Span::days(1);
+
 fn ends_soon(ends: Time, now: Time) -> bool {
     ends.since(now) < SOON
 }
@@ -222,6 +226,11 @@ fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
     if house.store.is_some() {
         troubles
             .push("the store does not keep what is written; /ready and the log say why".to_owned());
+    }
+    if let Some(at) = house.restored.filter(|at| now.since(*at) < RESTORED_SHOWN) {
+        troubles.push(format!(
+            "the store was restored from a copy at {at}; what the copy does not know is read from Azure, and the audit says more"
+        ));
     }
     if let Some(FilesSeen { looked, hangs: true }) = house.files {
         let since = looked.map_or("the start".to_owned(), |at| at.to_string());
@@ -288,6 +297,12 @@ mod tests {
         };
         assert_eq!(token(Span::days(14)), Vec::<String>::new());
         assert_eq!(token(Span::days(13)), ["tokens end soon or have ended; the log names whose"]);
+        let restored = |ago: Span| {
+            let restored = Some(now.minus(ago));
+            troubles(&HouseSeen { restored, ..HouseSeen::default() }, now)
+        };
+        assert!(restored(Span::hours(23))[0].starts_with("the store was restored"));
+        assert_eq!(restored(Span::days(1)), Vec::<String>::new());
         let refused = HouseSeen { tokens_refused: true, ..HouseSeen::default() };
         assert_eq!(troubles(&refused, now), ["the tokens file cannot be used; the log says why"]);
         let large =

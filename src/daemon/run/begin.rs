@@ -1,12 +1,14 @@
 //! From settings to a daemon that runs: which store, who we are, who is told.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::audited;
 use super::serve::{Daemon, Ended, Plan, ServeError};
 use crate::adapters::otlp::{BadCollector, Collector};
-use crate::adapters::sqlite::{OpenError, Options, SqliteStore};
+use crate::adapters::sqlite::{OpenError, Options, SqliteStore, forget_restored, restored};
 use crate::ambient::{Clock, SteadyClock, SystemClock};
 use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::door::{NoDoor, listen};
@@ -15,6 +17,7 @@ use crate::daemon::settings::{Settings, StoreAt};
 use crate::daemon::traces::Carrying;
 use crate::daemon::{descriptors, dumps};
 use crate::memory::{Desk, MemoryStore, Store};
+use crate::model::time::Time;
 use crate::reconcile::Decisions;
 use crate::telemetry::Traces;
 
@@ -85,17 +88,45 @@ async fn remembering(
     match settings.store.clone() {
         StoreAt::Memory => {
             tracing::warn!("the store is memory: everything is forgotten at the end");
-            serve(settings, access, Arc::new(MemoryStore::new()), manager, holder, descriptors)
-                .await
+            let store = Arc::new(MemoryStore::new());
+            serve(settings, access, store, manager, holder, descriptors, None).await
         }
         StoreAt::File { path, shared, create } => {
-            let options = Options { alone: !shared, create, ..Options::new(path, &holder) };
+            let options = Options { alone: !shared, create, ..Options::new(&path, &holder) };
             // A large file is checked from end to end, and so much reading is no work for this thread.
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
             let store = opened.map_err(|_| BeginError::Fault)??;
-            serve(settings, access, Arc::new(store), manager, holder, descriptors).await
+            let restored = announce(&store, &path).await;
+            let store = Arc::new(store);
+            serve(settings, access, store, manager, holder, descriptors, restored).await
         }
     }
+}
+
+/// A store that was put back since the last start says so once, in the audit and the log. When that was.
+async fn announce(store: &SqliteStore, path: &Path) -> Option<Time> {
+    let line = match restored(path) {
+        Ok(line) => line?,
+        Err(error) => {
+            tracing::error!("whether the store was restored cannot be read: {error}");
+            return None;
+        }
+    };
+    tracing::warn!(at = %line.at, "the store was restored {}", line.why);
+    match store.audit(&line).await {
+        Ok(_) => {
+            audited(&line);
+            if let Err(error) = forget_restored(path) {
+                tracing::warn!(
+                    "the next start says once more that the store was restored: {error}"
+                );
+            }
+        }
+        Err(error) => {
+            tracing::error!("the audit does not say that the store was restored: {error}");
+        }
+    }
+    Some(line.at)
 }
 
 async fn serve<S: Store + Desk + Send + Sync + 'static>(
@@ -105,10 +136,12 @@ async fn serve<S: Store + Desk + Send + Sync + 'static>(
     manager: Manager,
     holder: String,
     descriptors: u64,
+    restored: Option<Time>,
 ) -> Result<Ended, BeginError> {
     let (clock, decide) = (SteadyClock::default(), Decisions::PRODUCTION);
     let plan = Plan { settings, access, store, clock, manager, holder, decide };
     let mut daemon = Daemon::open(plan).await?;
+    daemon.doors().board.set_house(|house| house.restored = restored);
     listen(&mut daemon, descriptors).await?;
     daemon.on_signals()?;
     Ok(daemon.run().await?)
