@@ -65,6 +65,8 @@ fn it_shows_what_people_look_for() {
         ("turns", &["turn_seconds_bucket", "turns_total"]),
         ("journal", &["pool_in_flight", "pool_oldest_entry_seconds"]),
         ("API", &["api_requests_total", "api_certificate_expires_timestamp_seconds"]),
+        ("tokens", &["api_token_expires_timestamp_seconds"]),
+        ("audit", &["audit_lines"]),
     ] {
         for metric in metrics {
             assert!(shown.contains(&format!("poolkeeper_{metric}")), "{what}: {metric}");

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use poolkeeper::api::v1::node::{self, Kind, Node};
 use poolkeeper::daemon::checkup::ROLE;
 use poolkeeper::daemon::settings::keys;
+use poolkeeper::memory::AUDIT_LARGE;
 use serde_json::{Value, json};
 
 use super::{promql, text};
@@ -119,13 +120,34 @@ fn words(node: &Node) -> &str {
     &text.text
 }
 
-#[test]
-fn alarms_name_metrics_that_exist() {
+fn alarms() -> Vec<Node> {
     let read = node::read(Box::leak(text("alerts.yaml").into_boxed_str()));
     assert_eq!(read.diagnostics, []);
-    let mut names = BTreeSet::new();
     let groups = list(field(&read.roots[0].node, "groups"));
-    for rule in groups.iter().flat_map(|group| list(field(group, "rules"))) {
+    groups.iter().flat_map(|group| list(field(group, "rules"))).cloned().collect()
+}
+
+#[test]
+fn alarms_come_before_tokens_end_and_before_health_tells_of_the_audit() {
+    let alarms = alarms();
+    let of = |name: &str| {
+        let rule = alarms.iter().find(|rule| words(field(rule, "alert")) == name);
+        words(field(rule.unwrap_or_else(|| panic!("there is no {name}")), "expr")).to_owned()
+    };
+    let left = "poolkeeper_api_token_expires_timestamp_seconds - time()";
+    let soon = format!("{left} < 14 * 86400 and {left} > 0");
+    assert_eq!(of("PoolkeeperTokenEnds"), soon);
+    assert_eq!(of("PoolkeeperTokenEnded"), format!("{left} <= 0"));
+    let audit = of("PoolkeeperAuditLarge");
+    let lines = audit.strip_prefix("max(poolkeeper_audit_lines) > ").unwrap();
+    assert!((AUDIT_LARGE / 2..AUDIT_LARGE).contains(&lines.parse().unwrap()), "{audit}");
+}
+
+#[test]
+fn alarms_name_metrics_that_exist() {
+    let mut names = BTreeSet::new();
+    let alarms = alarms();
+    for rule in &alarms {
         assert!(names.insert(words(field(rule, "alert"))), "twice on line {}", rule.at.line);
         let expr = words(field(rule, "expr"));
         let read = promql::read(expr).unwrap_or_else(|wrong| panic!("{expr}: {wrong}"));
