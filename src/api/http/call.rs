@@ -273,3 +273,65 @@ impl Answer {
 pub fn tag(bytes: &[u8]) -> String {
     format!("\"{}\"", fingerprint(&[bytes]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::v1::resources::asked::WHY_PATTERN;
+
+    /// The signs that a class `[^…]` leaves out, first and last.
+    fn left_out(class: &str) -> Vec<(char, char)> {
+        let mut rest = class.strip_prefix("[^").unwrap();
+        let mut sign = || {
+            let (digits, behind) = match rest.strip_prefix('\\')? {
+                text if text.starts_with('x') => text[1..].split_at(2),
+                text => text.strip_prefix('u').unwrap().split_at(4),
+            };
+            let range = behind.strip_prefix('-');
+            rest = range.unwrap_or(behind);
+            let sign = char::from_u32(u32::from_str_radix(digits, 16).unwrap()).unwrap();
+            Some((sign, range.is_some()))
+        };
+        let mut all = Vec::new();
+        while let Some((first, is_range)) = sign() {
+            let last = if is_range { sign().unwrap().0 } else { first };
+            all.push((first, last));
+        }
+        assert_eq!(rest, "]", "{class}");
+        all
+    }
+
+    /// Reads a pattern of the form `^[^…]*[^…][^…]*$` whose outer classes are the same.
+    fn matches(text: &str) -> bool {
+        let classes = WHY_PATTERN.strip_prefix('^').unwrap().strip_suffix("*$").unwrap();
+        let (outer, rest) = classes.split_once('*').unwrap();
+        let inner = rest.strip_suffix(outer).unwrap();
+        let [outer, inner] = [outer, inner].map(left_out);
+        let is_of = |class: &[(char, char)], c| class.iter().any(|(a, z)| (*a..=*z).contains(&c));
+        text.chars().all(|c| !is_of(&outer, c)) && text.chars().any(|c| !is_of(&inner, c))
+    }
+
+    #[test]
+    fn the_description_takes_the_reasons_that_are_taken() {
+        for (text, good) in [
+            ("because", true),
+            ("  two words ", true),
+            ("\u{1f980} – é", true),
+            ("\u{feff}", true),
+            ("", false),
+            (" \u{a0}\u{3000}\u{2029}", false),
+            ("two\nlines", false),
+            ("a\u{85}b", false),
+            ("a\u{202e}b", false),
+            ("a\u{2066}b", false),
+            ("\u{202f}", false),
+        ] {
+            assert_eq!((reason(text).is_ok(), matches(text)), (good, good), "{text:?}");
+        }
+        for sign in '\0'..='\u{ffff}' {
+            for text in [sign.to_string(), format!("a{sign}b")] {
+                assert_eq!(reason(&text).is_ok(), matches(&text), "{text:?}");
+            }
+        }
+    }
+}

@@ -13,13 +13,21 @@ pub struct Why(pub String);
 /// The longest reason, in characters.
 pub const LONGEST_WHY: usize = 500;
 
+/// No control, nothing that turns the direction of text, and somewhere what is no blank either. Blanks are named one by
+/// one, since readers of patterns do not agree on `\s`.
+pub const WHY_PATTERN: &str = concat!(
+    r"^[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]*",
+    r"[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028-\u202f\u205f\u2066-\u2069\u3000]",
+    r"[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]*$",
+);
+
 /// What is asked of a reason, as a schema.
 pub fn why_schema() -> Value {
     json!({
         "type": "string",
         "minLength": 1,
         "maxLength": LONGEST_WHY,
-        "pattern": r"^[^\x00-\x1f\x7f-\x9f]*\S[^\x00-\x1f\x7f-\x9f]*$",
+        "pattern": WHY_PATTERN,
     })
 }
 
