@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use poolkeeper::api::http::auth::oidc::Fetching;
 use poolkeeper::api::http::auth::{
-    Door, Grant, KeySource, KeysFailed, Oidc, OidcSettings, PoolScope, Role, Tokens,
+    Door, Grant, KeySource, KeysFailed, Oidc, OidcSettings, PoolScope, Role, Tokens, usable_keys,
 };
 use poolkeeper::api::http::route::routes;
 use poolkeeper::model::time::{Span, Time};
@@ -258,4 +258,54 @@ async fn a_provider_that_is_down_lets_nobody_in() {
     *place.provider.keys.lock().unwrap() = Some(json!("no key set"));
     place.kit.pass(Span::minutes(1));
     place.get(&key.token(&header(&key), &claims())).await.is(503, "noKeys");
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_read_hides_no_other() {
+    let odd = json!([
+        null, "x", {}, { "kty": 5 }, { "kty": "RSA", "n": [], "e": "AQAB" }, { "kty": "E\"C" },
+        { "kty": "EC", "crv": "P-256", "x": "\u{1}", "y": "é" }, { "kty": "oct", "k": "AA" },
+    ]);
+    let mut odd = vec![odd.as_array().unwrap().clone(); 20].concat();
+    let key = Key::rsa();
+    let mut padded = key.public("a");
+    padded["n"] = json!(format!("AAAA{}", padded["n"].as_str().unwrap()));
+    for ours in [key.public("a"), padded] {
+        odd.push(ours);
+        let place = Place::with(Some(json!({ "keys": odd }))).await;
+        assert_eq!(place.get(&key.token(&header(&key), &claims())).await.status, 200);
+        odd.pop();
+    }
+}
+
+/// With an exponent of 1 everybody signs for the key; the others are too short, or none.
+#[tokio::test]
+async fn a_key_that_proves_nothing_is_not_believed() {
+    let modulus = |bytes: usize| base64(&vec![255; bytes]);
+    let part = |value: &Value| base64(value.to_string().as_bytes());
+    let message = format!("{}.{}", part(&json!({ "alg": "RS256" })), part(&claims()));
+    let sha256 = ring::digest::digest(&ring::digest::SHA256, message.as_bytes());
+    let named = [
+        b"\x00\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20",
+        sha256.as_ref(),
+    ]
+    .concat();
+    for (bytes, exponent) in [
+        (256, "AQ"),
+        (256, "AAAB"),
+        (256, "AA"),
+        (256, ""),
+        (256, "Ag"),
+        (128, "AQAB"),
+        (255, "AQAB"),
+        (1025, "AQAB"),
+        (256, "AQAAAAAAAQ"),
+    ] {
+        let keys = json!({ "keys": [{ "kty": "RSA", "n": modulus(bytes), "e": exponent }] });
+        assert_eq!(usable_keys(&keys.to_string()), 0, "{bytes} {exponent}");
+        let place = Place::with(Some(keys)).await;
+        let filled = vec![255; bytes - 2 - named.len()];
+        let signature = base64(&[&[0, 1], &filled[..], &named].concat());
+        place.get(&format!("{message}.{signature}")).await.is(503, "noKeys");
+    }
 }

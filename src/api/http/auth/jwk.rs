@@ -1,9 +1,12 @@
 //! Keys of an issuer, as its key set publishes them, and the check of one signature.
 
+use std::ops::{Range, RangeInclusive};
+
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::api::http::text::from_base64url;
 
@@ -42,9 +45,8 @@ enum Material {
 }
 
 #[derive(Deserialize)]
-struct Set<'a> {
-    #[serde(borrow)]
-    keys: Vec<Written<'a>>,
+struct Set {
+    keys: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -64,11 +66,15 @@ struct Written<'a> {
 const MOST: usize = 64;
 /// Bytes of a coordinate on P-256.
 const COORDINATE: usize = 32;
+/// Bytes of a modulus, and exponents: what ring verifies with. With an exponent of 1 anybody could sign.
+const MODULUS: RangeInclusive<usize> = 256..=1_024;
+const EXPONENT: Range<u64> = 3..1 << 33;
 
-/// The usable keys of a key set; `None`: it is no key set. Keys of other kinds are passed over.
+/// The usable keys of a key set; `None`: it is no key set. Keys of other kinds and shapes are passed over (RFC 7517, 5).
 pub fn read(text: &str) -> Option<Vec<Key>> {
-    let set: Set<'_> = serde_json::from_str(text).ok()?;
-    Some(set.keys.iter().take(MOST).filter_map(key).collect())
+    let set: Set = serde_json::from_str(text).ok()?;
+    let keys = set.keys.iter().filter_map(|written| key(&Written::deserialize(written).ok()?));
+    Some(keys.take(MOST).collect())
 }
 
 /// How many keys of this text could verify a token.
@@ -83,7 +89,7 @@ fn key(written: &Written<'_>) -> Option<Key> {
     let is_for = |name| written.alg.is_none_or(|alg| alg == name);
     let bytes = |text: Option<&str>| text.and_then(from_base64url);
     let material = match written.kty {
-        "RSA" if is_for("RS256") => Material::Rsa { n: bytes(written.n)?, e: bytes(written.e)? },
+        "RSA" if is_for("RS256") => rsa(&bytes(written.n)?, &bytes(written.e)?)?,
         "EC" if is_for("ES256") && written.crv == Some("P-256") => {
             let (x, y) = (bytes(written.x)?, bytes(written.y)?);
             if x.len() != COORDINATE || y.len() != COORDINATE {
@@ -94,6 +100,18 @@ fn key(written: &Written<'_>) -> Option<Key> {
         _ => return None,
     };
     Some(Key { id: written.kid.clone(), material })
+}
+
+/// Some issuers put zeros before a number.
+fn rsa(n: &[u8], e: &[u8]) -> Option<Material> {
+    let [n, e] = [n, e].map(|bytes| match bytes.iter().position(|byte| *byte != 0) {
+        Some(first) => bytes.get(first..).unwrap_or_default(),
+        None => &[],
+    });
+    let exponent =
+        e.iter().try_fold(0_u64, |all, byte| Some(all.checked_mul(256)? | u64::from(*byte)))?;
+    let is_usable = MODULUS.contains(&n.len()) && EXPONENT.contains(&exponent) && exponent % 2 == 1;
+    is_usable.then(|| Material::Rsa { n: n.to_vec(), e: e.to_vec() })
 }
 
 impl Key {
