@@ -123,6 +123,22 @@ async fn half_a_list_of_versions_names_none() {
 }
 
 #[tokio::test]
+async fn pages_of_versions_in_a_circle_end() {
+    let kit = seen(|heard| match heard.target.contains("/versions") {
+        true => {
+            let token = if heard.target.ends_with("=x") { "y" } else { "x" };
+            let next =
+                format!("http://{}/versions?$skiptoken={token}", heard.header("host").unwrap());
+            Says::json(&json!({"value": [], "nextLink": next}))
+        }
+        false => supply(heard),
+    });
+    let kit = kit.await;
+    assert_eq!(kit.azure.followed(IMAGE, &set_id()).await, None);
+    assert_eq!(kit.server.count("GET", "/versions"), 3);
+}
+
+#[tokio::test]
 async fn only_gallery_images_are_followed() {
     let kit = seen(supply).await;
     let before = kit.server.heard().len();

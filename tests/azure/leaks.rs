@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use poolkeeper::act::ChangeCloud;
+use serde_json::json;
 
-use crate::kit::{Ledger, Purse, SECRET, Sheet, kit_of, set_id, target};
+use crate::kit::{Ledger, Purse, SECRET, Sheet, kit, kit_of, machine, set_id, target, usual};
 use crate::log::Log;
 use crate::server::{Heard, Says};
 
@@ -64,5 +65,29 @@ async fn nothing_leaks() {
             let near = at.map(|at| text[at.saturating_sub(300)..at].to_owned());
             assert!(at.is_none(), "{what} shows {secret} after: {near:?}");
         }
+    }
+}
+
+/// The error of a reader quotes what it met, and ARM may write what it likes.
+#[tokio::test]
+async fn what_is_said_of_a_bad_answer_is_short() {
+    let long = "9".repeat(6_000);
+    for (is_list, status, body) in [
+        (false, 200, json!({"sku": {"capacity": long}, "properties": {}})),
+        (false, 200, json!({"sku": {"capacity": 1}, "properties": {"overprovision": long}})),
+        (false, 409, json!({"error": {"code": long, "message": long, "target": long}})),
+        (true, 200, json!({"value": long})),
+        (true, 200, json!({"value": [{"name": long}, {"id": long, "zones": long}, machine(0)]})),
+    ] {
+        let says = Says::status(status, &body.to_string()).with("x-ms-request-id", &long);
+        let kit = kit(move |heard| match heard.is("GET", "/virtualMachines?") == is_list {
+            true => says.clone(),
+            false => usual(heard),
+        });
+        let texts: Vec<Box<str>> = match kit.await.look().await {
+            Ok(seen) => seen.gaps.into_iter().flat_map(|gap| [gap.what, gap.why]).collect(),
+            Err(why) => vec![why.to_string().into(), why.code.unwrap_or_default()],
+        };
+        assert!(texts.len() >= 2 && texts.iter().all(|text| text.len() < 1_000), "{texts:?}");
     }
 }

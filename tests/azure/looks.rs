@@ -117,6 +117,17 @@ async fn pages_in_a_circle_end() {
     })
     .await;
     assert!(!complete && gaps[0].contains("circles"), "{gaps:?}");
+    let (gaps, _, rows) = second(|heard| {
+        let (here, there) = match heard.target.ends_with("A%2BB") {
+            true => ("A%2BB", "C"),
+            false => ("skiptoken=C", "skiptoken=A%2BB"),
+        };
+        let other = heard.target.replace(here, there);
+        let next = format!("http://{}{other}", heard.header("host").unwrap());
+        Says::json(&json!({"value": [machine(1)], "nextLink": next}))
+    })
+    .await;
+    assert_eq!((gaps.len(), rows), (1, 3), "no page is asked for twice: {gaps:?}");
 }
 
 #[tokio::test]

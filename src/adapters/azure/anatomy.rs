@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Azure;
 use super::path::SetPath;
+use super::read::failed;
 use super::throttle::Class;
 use super::wire::ScaleSet;
 use super::wire::set::Switch;
@@ -60,17 +61,11 @@ pub struct Anatomy {
 
 impl Azure {
     pub async fn anatomy(&self, set: &ScaleSetId) -> Result<Anatomy, ReadFailed> {
-        let failed = |refusal, say: String| ReadFailed {
-            refusal,
-            code: None,
-            retry_at: None,
-            say: say.into(),
-        };
-        let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, bad.to_string()))?;
+        let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, &bad.to_string()))?;
         let url = path.set(&self.arm.cloud, &[]);
         let reply = self.get(Class::GetSet, &path.subscription, Some(set), url).await?;
         let shown = ScaleSet::read(&reply.body)
-            .map_err(|why| failed(Refusal::Unclear, format!("the scale set: {why}")))?;
+            .map_err(|why| failed(Refusal::Unclear, &format!("the scale set: {why}")))?;
         Ok(Anatomy::of(&shown, reply.header("etag").is_some()))
     }
 }

@@ -11,6 +11,7 @@ use url::Url;
 use super::Azure;
 use super::known::{Fresh, Makes};
 use super::path::{self, SetPath};
+use super::read::failed;
 use super::throttle::Class;
 use super::wire::Page;
 use super::wire::autoscale::Setting;
@@ -328,12 +329,7 @@ impl Azure {
         location: &str,
         before: Option<Follow>,
     ) -> Result<Option<Follow>, ReadFailed> {
-        let refused = |say: &str| ReadFailed {
-            refusal: Refusal::Invalid,
-            code: None,
-            retry_at: None,
-            say: format!("`{image}` {say}").into(),
-        };
+        let refused = |say: &str| failed(Refusal::Invalid, &format!("`{image}` {say}"));
         if !ImageName::parse(image).is_some_and(ImageName::may_be_followed) {
             return Err(refused("is no id of a gallery image"));
         }
@@ -375,8 +371,9 @@ impl Azure {
         first: Url,
         read: impl Fn(&[u8]) -> serde_json::Result<(Vec<T>, Option<String>)>,
     ) -> Result<Vec<T>, ReadFailed> {
-        let (mut url, mut all) = (first, Vec::new());
-        for _ in 0..PAGES {
+        let (mut url, mut all, mut asked) = (first, Vec::new(), Vec::new());
+        while asked.len() < PAGES && !asked.contains(&url) {
+            asked.push(url.clone());
             let reply = self.get(class, subscription, None, url).await?;
             let (rows, next) = read(&reply.body).map_err(|why| strange(class, &why.to_string()))?;
             all.extend(rows);
@@ -389,8 +386,7 @@ impl Azure {
 }
 
 fn strange(class: Class, say: &str) -> ReadFailed {
-    let say = format!("{}: {say}", class.name()).into();
-    ReadFailed { refusal: Refusal::Unclear, code: None, retry_at: None, say }
+    failed(Refusal::Unclear, &format!("{}: {say}", class.name()))
 }
 
 fn region_key(subscription: &str, location: &str) -> String {

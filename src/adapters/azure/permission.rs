@@ -5,6 +5,7 @@ use url::Url;
 
 use super::Azure;
 use super::path;
+use super::read::failed;
 use super::throttle::Class;
 use super::wire::{Page, Text, some};
 use crate::model::ids::is_name;
@@ -73,12 +74,7 @@ impl Row<'_> {
 impl Azure {
     /// What we may do at this scope: a subscription, a resource group or a resource, by its id.
     pub async fn permissions(&self, scope: &str) -> Result<Permissions, ReadFailed> {
-        let strange = |refusal, say: String| ReadFailed {
-            refusal,
-            code: None,
-            retry_at: None,
-            say: format!("permissions: {say}").into(),
-        };
+        let strange = |refusal, say: String| failed(refusal, &format!("permissions: {say}"));
         let parts: Vec<&str> = scope.trim_matches('/').split('/').collect();
         let ["subscriptions", subscription, ..] = parts[..] else {
             return Err(strange(Refusal::Invalid, format!("`{scope}` is no scope")));

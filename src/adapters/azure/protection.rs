@@ -14,6 +14,7 @@ use super::Azure;
 use super::condition::protection;
 use super::members::members;
 use super::path::SetPath;
+use super::read::failed;
 use super::throttle::Class;
 use super::wire::{Vm, some};
 use crate::act::{Answer, Order};
@@ -134,21 +135,15 @@ impl Azure {
         (id, vm): (&InstanceId, Option<&VmId>),
         before: Time,
     ) -> Result<Protection, ReadFailed> {
-        let failed = |refusal, say: String| ReadFailed {
-            refusal,
-            code: None,
-            retry_at: None,
-            say: say.into(),
-        };
         let url = path.set(&self.arm.cloud, &["virtualMachines", id.as_str()]);
         let subscription = &path.subscription;
         let reply = self.get_before(Class::ReadMachine, subscription, Some(set), url, Some(before));
         let reply = reply.await?;
         let shown = Vm::read(&reply.body)
-            .map_err(|why| failed(Refusal::Unclear, format!("machine {id}: {why}")))?;
+            .map_err(|why| failed(Refusal::Unclear, &format!("machine {id}: {why}")))?;
         let properties = shown.properties.as_ref();
         let properties = properties.ok_or_else(|| {
-            failed(Refusal::Unclear, format!("machine {id} is shown without its properties"))
+            failed(Refusal::Unclear, &format!("machine {id} is shown without its properties"))
         })?;
         let other = |vm: &VmId| {
             some(properties.vm_id.as_ref())
@@ -157,7 +152,7 @@ impl Azure {
         if vm.is_some_and(other) {
             return Err(failed(
                 Refusal::Gone,
-                format!("the name {id} is another machine's by now"),
+                &format!("the name {id} is another machine's by now"),
             ));
         }
         Ok(protection(properties))

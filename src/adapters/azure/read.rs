@@ -36,7 +36,7 @@ const PAGES: usize = 200;
 
 impl ReadCloud for Azure {
     async fn list(&self, set: &ScaleSetId) -> Result<Inventory, ReadFailed> {
-        let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, bad.to_string()))?;
+        let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, &bad.to_string()))?;
         let began = self.arm.clock.now();
         let seen = self.read_set(set, &path).await?;
         if let Some(location) = &seen.set.location {
@@ -99,8 +99,8 @@ impl Azure {
         let reply = self.get(Class::GetSet, &path.subscription, Some(set), url).await?;
         let read = ScaleSet::read(&reply.body);
         let shown =
-            read.map_err(|why| failed(Refusal::Unclear, format!("the scale set: {why}")))?;
-        let lacks = |what| failed(Refusal::Unclear, format!("the scale set shows no {what}"));
+            read.map_err(|why| failed(Refusal::Unclear, &format!("the scale set: {why}")))?;
+        let lacks = |what| failed(Refusal::Unclear, &format!("the scale set shows no {what}"));
         let properties = shown.properties.as_ref().ok_or(lacks("properties"))?;
         let mode = properties.orchestration_mode.as_deref();
         let orchestration = match mode {
@@ -108,7 +108,7 @@ impl Azure {
             _ => Orchestration::Uniform,
         };
         if orchestration == Orchestration::Flexible && shown.profile().is_none() {
-            return Err(failed(Refusal::Invalid, NO_PROFILE.into()));
+            return Err(failed(Refusal::Invalid, NO_PROFILE));
         }
         let capacity = shown.sku.as_ref().and_then(|sku| sku.capacity).ok_or(lacks("capacity"))?;
         let etag = shown.etag.clone().or_else(|| reply.header("etag").map(str::to_owned));
@@ -141,17 +141,19 @@ impl Azure {
             revisions: Same(Vec::new()),
         };
         let mut url = kind.list(path, &self.arm.cloud);
+        let mut asked = Vec::new();
         for page in 1.. {
+            asked.push(url.clone());
             let class = match (seen.orchestration, page) {
                 (Orchestration::Flexible, _) => Class::ListVms,
                 (Orchestration::Uniform, 1) => Class::ListMachines,
                 (Orchestration::Uniform, _) => Class::NextPage,
             };
-            let got = self.get(class, &path.subscription, Some(set), url.clone());
+            let got = self.get(class, &path.subscription, Some(set), url);
             let next = got.await.and_then(|reply| rows.take(&reply.body));
             url = match next {
                 Ok(None) => break,
-                Ok(Some(next)) if page < PAGES && next != url => next,
+                Ok(Some(next)) if page < PAGES && !asked.contains(&next) => next,
                 Ok(Some(_)) => {
                     rows.cut(page + 1, "the pages go round in circles");
                     break;
@@ -199,8 +201,10 @@ impl Azure {
     }
 }
 
-fn failed(refusal: Refusal, say: String) -> ReadFailed {
-    ReadFailed { refusal, code: None, retry_at: None, say: say.into() }
+/// An error of a reader may quote all that it met.
+pub(super) fn failed(refusal: Refusal, say: &str) -> ReadFailed {
+    let say = refusal::shorten(say).into();
+    ReadFailed { refusal, code: None, retry_at: None, say }
 }
 
 fn unheard(why: &Unheard) -> ReadFailed {
@@ -210,7 +214,7 @@ fn unheard(why: &Unheard) -> ReadFailed {
         Unheard::Late { retry_at } => (Refusal::Throttled, *retry_at),
         _ => (Refusal::Unclear, None),
     };
-    ReadFailed { retry_at, ..failed(refusal, why.to_string()) }
+    ReadFailed { retry_at, ..failed(refusal, &why.to_string()) }
 }
 
 /// The rows that could be read, and what could not.
@@ -260,17 +264,22 @@ impl Rows<'_> {
             let why = format!(
                 "no VM has a name that the scale set gives, `{set}_` and eight digits of a GUID, so none can be told from an attached one"
             );
-            self.gaps.push(Gap { what: "listing".into(), why: why.into() });
+            self.gap("listing", &why);
         }
     }
 
     fn cut(&mut self, page: usize, why: &str) {
-        self.gaps.push(Gap { what: "listing".into(), why: format!("page {page}: {why}").into() });
+        self.gap("listing", &format!("page {page}: {why}"));
+    }
+
+    fn gap(&mut self, what: &str, why: &str) {
+        let [what, why] = [what, why].map(|text| refusal::shorten(text).into());
+        self.gaps.push(Gap { what, why });
     }
 
     /// The rows of one page, and where the next is.
     fn take(&mut self, body: &[u8]) -> Result<Option<Url>, ReadFailed> {
-        let bad = |why: String| failed(Refusal::Unclear, format!("the list of machines: {why}"));
+        let bad = |why: String| failed(Refusal::Unclear, &format!("the list of machines: {why}"));
         let next = match Page::<'_, Vm<'_>>::read(body) {
             Ok(page) => {
                 self.instances.reserve(page.value.len());
@@ -314,14 +323,12 @@ impl Rows<'_> {
     fn unreadable(&mut self, row: &RawValue, why: &serde_json::Error) {
         let row: Value = serde_json::from_str(row.get()).unwrap_or_default();
         let name = row.get("name").or(row.get("id")).and_then(Value::as_str).unwrap_or("?");
-        let why = format!("is of another shape: {why}").into();
-        self.gaps.push(Gap { what: format!("machine {name}").into(), why });
+        self.gap(&format!("machine {name}"), &format!("is of another shape: {why}"));
     }
 
     fn nameless(&mut self, vm: &Vm<'_>, why: &str) {
         let name = some(vm.name.as_ref()).or_else(|| some(vm.id.as_ref())).unwrap_or("?");
-        let what = format!("machine {name}").into();
-        self.gaps.push(Gap { what, why: why.into() });
+        self.gap(&format!("machine {name}"), why);
     }
 
     fn instance(&mut self, id: InstanceId, vm: &Vm<'_>) -> Option<(Instance, Row)> {

@@ -32,6 +32,9 @@ const LONGEST_SAYING: usize = 400;
 // 300: the cause stands in the first sentence or two.
 const LONGEST_MESSAGE: usize = 300;
 
+/// As much of a code and of a request's id.
+const LONGEST_CODE: usize = 100;
+
 /// A refusal, with what people and support need to know of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
@@ -57,6 +60,7 @@ impl Told {
 pub(super) fn of_answer(reply: &Reply) -> Told {
     let faults = Faults::read(&reply.body);
     let (meaning, code) = meaning(reply.status, &faults);
+    let code = code.as_deref().map(short);
     let refusal = match meaning {
         Meaning::Is(Refusal::Gone) if !is_of_arm(reply, &faults) => Refusal::Unclear,
         Meaning::Is(refusal) => refusal,
@@ -76,7 +80,7 @@ pub(super) fn of_answer(reply: &Reply) -> Told {
         message: message.into(),
         target: faults.told(|f| f.target.as_deref()).map(Into::into),
         machines: if refusal == Refusal::Forbidden { machines(&faults) } else { Vec::new() },
-        request_id: reply.request_id().map(Into::into),
+        request_id: reply.request_id().map(short),
     }
 }
 
@@ -87,6 +91,7 @@ pub(super) fn of_operation(
 ) -> Option<Told> {
     let faults = fault.map(Faults::of).unwrap_or_default();
     let (meaning, code) = meaning(200, &faults);
+    let code = code.as_deref().map(short);
     let Meaning::Is(refusal) = meaning else { return None };
     let target = faults.told(|f| f.target.as_deref());
     let zonal = code.as_deref().is_some_and(|code| code.to_ascii_lowercase().contains("zonal"));
@@ -196,11 +201,12 @@ fn zone(faults: &Faults) -> Option<Zone> {
         let (_, rest) = message.split_once("in zone ")?;
         let rest = rest.trim_start_matches(['\'', '"']);
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        (!digits.is_empty()).then(|| Zone::new(digits))
+        // Azure numbers them from 1 to 3.
+        (1..=3).contains(&digits.len()).then(|| Zone::new(digits))
     })
 }
 
-fn shorten(message: &str) -> String {
+pub(super) fn shorten(message: &str) -> String {
     cut(&message.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_SAYING)
 }
 
@@ -212,6 +218,10 @@ fn kept(message: &str) -> Box<str> {
     };
     let words: Vec<String> = message.split_whitespace().map(without_query).collect();
     cut(&words.join(" "), LONGEST_MESSAGE).into()
+}
+
+fn short(code: &str) -> Box<str> {
+    cut(code, LONGEST_CODE).into()
 }
 
 fn cut(text: &str, longest: usize) -> String {
