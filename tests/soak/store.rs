@@ -25,13 +25,15 @@ pub struct Sizes {
     pub history: u64,
     pub audit: u64,
     pub file: u64,
+    /// Of the whole process, where the system shows them.
+    pub descriptors: u64,
 }
 
 type Of = fn(&Sizes) -> u64;
 
 impl Sizes {
     /// With what is no growth yet.
-    pub const ALL: [(&'static str, u64, Of); 7] = [
+    pub const ALL: [(&'static str, u64, Of); 8] = [
         ("machines", 4, |sizes| sizes.machines),
         ("journal entries", 40, |sizes| sizes.entries),
         ("bytes of its state", 2_000, |sizes| sizes.state),
@@ -40,6 +42,8 @@ impl Sizes {
         ("lines of history", 300, |sizes| sizes.history),
         ("lines of the audit", 24, |sizes| sizes.audit),
         ("bytes of the file", 512 * 1_024, |sizes| sizes.file),
+        // Beside this pool the one of another core begins and ends.
+        ("open descriptors", 24, |sizes| sizes.descriptors),
     ];
 }
 
@@ -109,6 +113,7 @@ impl<'a> Month<'a> {
             history: store.history(&self.pool, usize::MAX).await.unwrap().len() as u64,
             audit: store.audits_after(Seq::FIRST, usize::MAX).await.unwrap().len() as u64,
             file: std::fs::metadata(&self.path).unwrap().len(),
+            descriptors: std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64,
         }
     }
 }
