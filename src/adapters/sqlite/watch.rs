@@ -98,11 +98,14 @@ impl FileWatch {
     }
 
     /// Called after each write, by the one thread that writes: no other changes the length of a file that is ours alone.
-    /// A program that folds the log in cuts off only what a commit gave back.
+    /// A program that folds the log in cuts off only what a commit gave back. A file that is shorter than that was cut
+    /// during this write: the length that it had stays, so that the next check sees it.
     pub fn wrote(&self, db: &Connection) {
-        let length = self.files.first().and_then(|(path, _)| fs::metadata(path).ok());
-        let length = length.filter(|_| self.alone).map_or(0, |about| about.len());
-        self.length.store(length.min(committed(db).unwrap_or(length)), Ordering::Relaxed);
+        let Some((path, _)) = self.files.first().filter(|_| self.alone) else { return };
+        if let (Ok(about), Some(committed)) = (fs::metadata(path), committed(db)) {
+            let known = self.length.load(Ordering::Relaxed);
+            self.length.store(about.len().max(known).min(committed), Ordering::Relaxed);
+        }
     }
 
     /// What a read or a write came to: one that meets damage is the last to be believed.
@@ -120,4 +123,30 @@ impl FileWatch {
 fn committed(db: &Connection) -> Option<u64> {
     let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, u64>(0)).ok();
     Some(number("page_count")? * number("page_size")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_during_a_write_is_seen_by_the_next_check() {
+        let folder = std::env::temp_dir().join(format!("poolkeeper-watch-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("pools.db");
+        let db = Connection::open(&path).unwrap();
+        let fill = "PRAGMA journal_mode = WAL; CREATE TABLE t (a);
+            INSERT INTO t SELECT randomblob(1000) FROM
+                (WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 100) SELECT i FROM n);
+            PRAGMA wal_checkpoint(TRUNCATE);";
+        db.execute_batch(fill).unwrap();
+        let watch = FileWatch::begin(&path, true, &db).unwrap();
+        watch.check().unwrap();
+        db.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1_649).unwrap();
+        watch.wrote(&db);
+        assert!(matches!(watch.check(), Err(StoreError::Lost(say)) if say.contains("was cut")));
+        drop(db);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
