@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::task::Poll;
 
 use poolkeeper::adapters::sqlite::{Create, OpenError, Options, SqliteStore};
 use poolkeeper::memory::{Desk, Keep, Store, StoreError};
@@ -67,6 +68,26 @@ fn a_store_that_is_removed_is_lost_until_it_is_back() {
         fs::rename(&aside, &file).unwrap();
         wait(store.intact()).unwrap();
     }
+}
+
+#[test]
+fn a_store_that_is_back_before_its_loss_is_heard_is_whole() {
+    let folder = Folder::new();
+    let (path, aside) = (folder.file("pools.db"), folder.file("aside"));
+    let store = filled(&path);
+    wait(async {
+        let now = Time::from_millis(5_000);
+        let mut first = Box::pin(store.acquire("first", now, Span::seconds(90)));
+        fs::rename(&path, &aside).unwrap();
+        // Asked for by one look at it, and answered before the second is.
+        let asked = std::future::poll_fn(|at| Poll::Ready(first.as_mut().poll(at).is_pending()));
+        assert!(asked.await, "the thread that writes is awaited");
+        assert!(store.intact().await.is_err());
+        fs::rename(&aside, &path).unwrap();
+        let late = first.await;
+        assert!(matches!(&late, Err(StoreError::Lost(say)) if say.contains("removed")), "{late:?}");
+        store.intact().await.unwrap();
+    });
 }
 
 #[test]

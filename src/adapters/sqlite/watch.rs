@@ -108,7 +108,8 @@ impl FileWatch {
         }
     }
 
-    /// What a read or a write came to: one that meets damage is the last to be believed.
+    /// What the database answered to a read or a write: one that meets damage is the last to be believed. That a file was
+    /// taken away is no damage: it may be put back.
     pub fn note<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(StoreError::Lost(why)) = &done
             && self.check().is_ok()

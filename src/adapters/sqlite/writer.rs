@@ -23,7 +23,7 @@ trait Job: Send {
     fn run(&mut self, db: &Connection) -> bool;
 
     /// Say what came of it, now that the disk has it or does not.
-    fn answer(self: Box<Self>, kept: Result<(), StoreError>);
+    fn answer(self: Box<Self>, kept: Result<(), StoreError>, watch: &FileWatch);
 }
 
 struct Asked<T, F> {
@@ -41,9 +41,9 @@ where
         self.done.insert((self.work)(db)).is_ok()
     }
 
-    fn answer(self: Box<Self>, kept: Result<(), StoreError>) {
+    fn answer(self: Box<Self>, kept: Result<(), StoreError>, watch: &FileWatch) {
         let done = match (self.done, &kept) {
-            (Some(done), _) => done.map_err(StoreError::from),
+            (Some(done), _) => watch.note(done.map_err(StoreError::from)),
             // It was not begun, and this is why.
             (None, Err(why)) => Err(why.clone()),
             (None, Ok(())) => Err(gone()),
@@ -57,7 +57,6 @@ where
 pub(super) struct Writer {
     /// `None`: it ends.
     jobs: Option<Sender<Box<dyn Job>>>,
-    watch: Arc<FileWatch>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -65,10 +64,9 @@ impl Writer {
     pub fn start(db: Connection, watch: Arc<FileWatch>) -> Result<Self, OpenError> {
         let (jobs, waiting) = channel();
         let builder = std::thread::Builder::new().name("store-writer".into());
-        let seen = Arc::clone(&watch);
         let thread =
-            builder.spawn(move || work(&db, &seen, &waiting)).map_err(OpenError::Thread)?;
-        Ok(Self { jobs: Some(jobs), watch, thread: Some(thread) })
+            builder.spawn(move || work(&db, &watch, &waiting)).map_err(OpenError::Thread)?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// Have it written. Once asked for it goes on, though nobody waits for the answer.
@@ -82,7 +80,7 @@ impl Writer {
         if !sent {
             return Err(gone());
         }
-        self.watch.note(answer.await.unwrap_or_else(|_| Err(gone())))
+        answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Do what waits, and end.
@@ -105,7 +103,7 @@ fn work(db: &Connection, watch: &FileWatch, waiting: &Receiver<Box<dyn Job>>) {
         let mut group: Vec<Box<dyn Job>> = std::iter::once(first).chain(rest).collect();
         if let Err(lost) = watch.check() {
             for job in group {
-                job.answer(Err(lost.clone()));
+                job.answer(Err(lost.clone()), watch);
             }
             continue;
         }
@@ -115,14 +113,15 @@ fn work(db: &Connection, watch: &FileWatch, waiting: &Receiver<Box<dyn Job>>) {
             for mut job in group {
                 let kept = together(db, std::slice::from_mut(&mut job));
                 watch.wrote(db);
-                job.answer(kept.map_err(|error| unavailable(&error)));
+                let kept = watch.note(kept.map_err(|error| unavailable(&error)));
+                job.answer(kept, watch);
             }
             continue;
         }
         watch.wrote(db);
-        let kept = kept.map_err(|error| unavailable(&error));
+        let kept = watch.note(kept.map_err(|error| unavailable(&error)));
         for job in group {
-            job.answer(kept.clone());
+            job.answer(kept.clone(), watch);
         }
     }
 }
